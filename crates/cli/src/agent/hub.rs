@@ -266,7 +266,7 @@ impl Hub {
                 let webhooks =
                     Webhooks::listen(&client, &env, judging, reach, address, certificate).await?;
                 pending = webhooks.pending();
-                Some(webhooks.serve(hub.clone()))
+                Some(webhooks.serve(hub.clone(), metrics.clone()))
             }
             None => None,
         };

@@ -10,7 +10,7 @@ use flagship_runtime::client::Selection;
 use serde_json::{Value, json};
 
 use super::join::pods_missing;
-use super::objects::{definitions, hub_agent, namespace};
+use super::objects::{definitions, hub_agent, namespace, policies};
 use super::target::Target;
 use super::{Common, IMAGE, check, print, progress};
 
@@ -62,6 +62,7 @@ impl Install {
         if self.print {
             let mut all = vec![namespace()];
             all.extend(definitions(false));
+            all.extend(policies());
             all.extend(agent);
             print(&all, out)?;
             return Ok(0);
@@ -73,11 +74,12 @@ impl Install {
         }
         check::demand(&hub, check::TO_INSTALL).await?;
         hub.apply(&namespace()).await?;
-        let definitions = definitions(false);
-        for definition in &definitions {
+        let (definitions, policies) = (definitions(false), policies());
+        for definition in definitions.iter().chain(&policies) {
             hub.apply(definition).await?;
         }
-        writeln!(out, "{}: {} definitions are applied", hub.context, definitions.len())?;
+        let (all, own) = (definitions.len(), policies.len());
+        writeln!(out, "{}: {all} definitions are applied, and {own} of policies", hub.context)?;
         for object in &agent {
             hub.apply(object).await?;
         }
@@ -128,7 +130,7 @@ impl Uninstall {
         hub.delete(&certificate()).await?;
         writeln!(out, "the agent is gone from {}", hub.context)?;
         if self.with_definitions {
-            for definition in definitions(false) {
+            for definition in definitions(false).into_iter().chain(policies()) {
                 hub.delete(&definition).await?;
             }
             writeln!(out, "the definitions are gone, and everything of their kinds")?;

@@ -39,6 +39,11 @@ pub fn definitions(of_member: bool) -> Vec<Value> {
     crd::all().into_iter().filter(belongs).collect()
 }
 
+/// The definitions of rollout policies, which a hub works without.
+pub fn policies() -> Vec<Value> {
+    crd::policies()
+}
+
 /// The agent of a hub, and its rights.
 pub fn hub_agent(image: &str, webhooks: bool) -> Vec<Value> {
     let mut objects = read(HUB_BASE);

@@ -6,11 +6,24 @@
 
 #![allow(clippy::unwrap_used, reason = "a process that cannot be started is a failed test")]
 
+#[path = "../../../sim/tests/clients/kubectl/binary.rs"]
+mod binary;
+mod guides;
 mod joining;
+#[path = "../../../sim/tests/real_kube/kubelet.rs"]
+mod kubelet;
 mod observe;
 mod process;
+#[path = "../../../sim/tests/real_kube/seen_with_kubectl.rs"]
+mod seen_with_kubectl;
+#[path = "../../../sim/tests/real_kube/servers.rs"]
+mod servers;
+#[path = "../../../sim/tests/clients/kubectl/shell.rs"]
+mod shell;
 mod tenant;
 mod traces;
+#[path = "../../../sim/tests/clients/kubectl/transcript.rs"]
+mod transcript;
 
 use std::path::{Path, PathBuf};
 
@@ -77,7 +90,7 @@ impl Scene {
              --enable-webhook=false --webhook-client-connection-type=service --v=2 -add_dir_header {more}",
             self.kubeconfig()
         );
-        Process::start(&flags, &[], health, metrics)
+        Process::start(&flags, &[("POD_NAMESPACE", "fleet-system".to_owned())], health, metrics)
     }
 
     /// An agent that knows its hub by the environment alone, as KubeFleet's chart has it.

@@ -151,6 +151,30 @@ async fn embedded(scene: &Scene) -> String {
     text
 }
 
+/// A replica that does not lead, and that has answered a review: the leader of an embedded server
+/// would register webhooks that this server does not reach.
+async fn standby_that_answers(scene: &Scene) -> Process {
+    let port = free_port();
+    let mut standby = scene.start_hub_with(&format!(
+        "--enable-webhook=true --webhook-bind-address=127.0.0.1 --webhook-port={port}"
+    ));
+    standby.is_ready().await;
+    let mut config = kube::Config::new(format!("https://127.0.0.1:{port}").parse().unwrap());
+    config.accept_invalid_certs = true;
+    let path = "/validate-placement.kubernetes-fleet.io-v1beta1-clusterresourceplacement";
+    let placement = json!({"metadata": {"name": "twice"}, "spec": {"resourceSelectors": [],
+        "policy": {"placementType": "PickFixed", "clusterNames": ["a", "a"]}}});
+    let kind = json!({"group": "placement.kubernetes-fleet.io", "version": "v1beta1",
+        "kind": "ClusterResourcePlacement"});
+    let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {"uid": "u", "operation": "CREATE", "name": "twice", "kind": kind,
+            "object": placement}});
+    let ask = http::Request::post(path).body(review.to_string().into_bytes()).unwrap();
+    let answer: Value = kube::Client::try_from(config).unwrap().request(ask).await.unwrap();
+    assert_eq!(answer["response"]["allowed"], false, "{answer}");
+    standby
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn agents_say_what_the_documents_and_the_dashboard_know() {
     let scene = Scene::named("observe").await;
@@ -171,7 +195,10 @@ async fn agents_say_what_the_documents_and_the_dashboard_know() {
         }
         tokio::time::sleep(STEP).await;
     }
-    let (of_hub, of_member) = (families(&hub.metrics()), families(&member.metrics()));
+    let of_standby = standby_that_answers(&scene).await.metrics();
+    let (mut of_hub, of_member) = (families(&hub.metrics()), families(&member.metrics()));
+    let of_webhooks = families(&of_standby).into_iter();
+    of_hub.extend(of_webhooks.filter(|(name, _)| name.contains("_webhook_")));
     let of_server = families(&embedded(&scene).await);
     let page = root().join("docs/metrics.md");
     let written = std::fs::read_to_string(&page).unwrap();

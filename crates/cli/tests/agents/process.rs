@@ -105,7 +105,7 @@ impl Drop for Process {
 }
 
 /// The whole answer of a plain endpoint; nothing while nobody listens.
-fn ask(port: u16, path: &str) -> String {
+pub fn ask(port: u16, path: &str) -> String {
     let asked = || -> std::io::Result<String> {
         let mut socket = TcpStream::connect(("127.0.0.1", port))?;
         socket.set_read_timeout(Some(Duration::from_secs(5)))?;

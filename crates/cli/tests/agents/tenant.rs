@@ -17,11 +17,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::process::{Process, STEP, STEPS, free_port};
-
-#[path = "../../../sim/tests/real_kube/servers.rs"]
-mod servers;
-
-use servers::{Servers, connect, install, start, token, with_token};
+use super::servers::{Servers, connect, install, start, token, with_token};
 
 const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
 const SYSTEM: &str = "fleet-system";

@@ -46,17 +46,25 @@ fn kustomization(resources: &[String]) -> String {
 #[test]
 fn the_charts_have_the_definitions_of_the_api() {
     for (chart, on_members) in [(HUB, false), (MEMBER, true)] {
-        let mut files = BTreeMap::new();
-        for definition in crd::all() {
-            if (definition["spec"]["names"]["kind"] == ON_MEMBERS) == on_members {
-                let name = definition["metadata"]["name"].as_str().unwrap();
-                files.insert(format!("{name}.yaml"), serde_saphyr::to_string(&definition).unwrap());
-            }
-        }
-        let names: Vec<String> = files.keys().cloned().collect();
-        files.insert("kustomization.yaml".to_owned(), kustomization(&names));
-        hold(&chart.folder().join("files/crds"), &files);
+        let belongs =
+            |definition: &Value| (definition["spec"]["names"]["kind"] == ON_MEMBERS) == on_members;
+        let files = crd::all().into_iter().filter(belongs).map(file_of).collect();
+        hold_definitions(&chart.folder().join("files/crds"), files);
     }
+    let of_policies = crd::policies().into_iter().map(file_of).collect();
+    hold_definitions(&HUB.folder().join("files/policies"), of_policies);
+}
+
+/// A definition and the file it is in.
+fn file_of(definition: Value) -> (String, String) {
+    let name = definition["metadata"]["name"].as_str().unwrap();
+    (format!("{name}.yaml"), serde_saphyr::to_string(&definition).unwrap())
+}
+
+fn hold_definitions(folder: &Path, mut files: BTreeMap<String, String>) {
+    let names: Vec<String> = files.keys().cloned().collect();
+    files.insert("kustomization.yaml".to_owned(), kustomization(&names));
+    hold(folder, &files);
 }
 
 /// What the base of a chart is rendered with.
@@ -87,10 +95,13 @@ fn the_kustomize_bases_are_what_the_charts_render() {
             text.push_str("---\n");
             text.push_str(&serde_saphyr::to_string(&object).unwrap());
         }
-        let definitions = format!("../../charts/{}/files/crds", chart.name);
+        let folders = if chart.name == HUB.name { &["crds", "policies"][..] } else { &["crds"] };
+        let folder = |name: &&str| format!("../../charts/{}/files/{name}", chart.name);
+        let mut resources: Vec<String> = folders.iter().map(folder).collect();
+        resources.push("agent.yaml".to_owned());
         let files = BTreeMap::from([
             ("agent.yaml".to_owned(), text),
-            ("kustomization.yaml".to_owned(), kustomization(&[definitions, "agent.yaml".into()])),
+            ("kustomization.yaml".to_owned(), kustomization(&resources)),
         ]);
         hold(&base(chart), &files);
     }
@@ -106,7 +117,8 @@ fn without_helm(object: &mut Value) {
 
 #[test]
 fn kubectl_builds_the_kustomize_bases() {
-    for (chart, definitions) in [(HUB, crd::all().len() - 1), (MEMBER, 1)] {
+    let of_hub = crd::all().len() - 1 + crd::policies().len();
+    for (chart, definitions) in [(HUB, of_hub), (MEMBER, 1)] {
         let built = Command::new("kubectl").arg("kustomize").arg(base(chart)).output();
         let Ok(built) = built else {
             return say("charts: the kustomize bases are not built, for there is no kubectl");

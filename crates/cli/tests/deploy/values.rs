@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use expect_test::expect_file;
+use flagship_api::crd;
 use serde_json::Value;
 
 use super::helm::{Chart, HUB, MEMBER, Rendered};
@@ -132,6 +133,23 @@ fn the_schema_knows_what_the_default_values_name() {
             of.as_object().unwrap().keys().filter(|key| *key != "global").cloned().collect()
         };
         assert_eq!(keys(&schema["properties"]), keys(&values), "{}", chart.name);
+    }
+}
+
+/// A hub has the definitions of the fleet's API and of rollout policies, unless told otherwise.
+#[test]
+fn definitions_come_with_the_hub_unless_told_otherwise() {
+    let (fleets, policies) = (crd::all().len() - 1, crd::policies().len());
+    for (values, wanted) in [
+        ("{}", fleets + policies),
+        ("{policies: {install: false}}", fleets),
+        ("{crds: {install: false}}", 0),
+    ] {
+        let Some(rendered) = HUB.template(&[values]) else { return };
+        let rendered = rendered.unwrap().0;
+        let definitions = rendered.iter().filter(|it| it["kind"] == "CustomResourceDefinition");
+        let kept = |it: &&Value| it["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep";
+        assert_eq!(definitions.filter(kept).count(), wanted, "{values}");
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use flagship_api::keys::group;
 use flagship_api::names::{ObjectKey, Scope};
 use flagship_runtime::client::{
-    Applying, Client, Deleted, Manifests, Merge, Propagation, Refused, Selection,
+    Applying, Client, ClientError, Deleted, Manifests, Merge, Propagation, Refused, Selection,
 };
 use flagship_runtime::dynamic::{Discovered, ServedType, discover};
 use serde_json::{Value, json};
@@ -138,10 +138,21 @@ impl Cluster {
 
     /// Merges a patch into the status of an object.
     pub async fn patch_status(&self, resource: &str, namespace: &str, name: &str, status: Value) {
+        let patched = self.try_patch_status(resource, namespace, name, status).await;
+        patched.unwrap_or_else(|error| panic!("{}: {error}", self.name));
+    }
+
+    /// The same for an object that may be gone by now.
+    pub async fn try_patch_status(
+        &self,
+        resource: &str,
+        namespace: &str,
+        name: &str,
+        status: Value,
+    ) -> Result<(), ClientError> {
         let (kind, key) = self.must_place(resource, namespace, name).await;
         let objects = self.client.of_type::<Value>(kind.resource().clone());
-        let patched = objects.patch_status_anyway(&key, json!({"status": status})).await;
-        patched.unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        objects.patch_status_anyway(&key, json!({"status": status})).await.map(drop)
     }
 
     /// Deletes an object; what it owns follows in the background.

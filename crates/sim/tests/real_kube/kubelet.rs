@@ -2,35 +2,32 @@
 
 use std::time::Duration;
 
-use flagship_runtime::env::Env;
 use flagship_sim::fleet::Cluster;
-use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-/// Where pods take a while to get ready, as all do where the transcript was written down:
-/// what nobody has time to look at cannot be told. Everywhere else they are ready at once.
-const SLOW: &str = "toys";
-const SLOWLY: SignedDuration = SignedDuration::from_secs(6);
-
-/// Says of every pod what a node would say a moment after it got it.
-pub async fn play_kubelet(member: Cluster, env: Env) {
+/// Says of every pod what a node would say, once that is due, and again when its images change.
+pub async fn play_kubelet(member: Cluster, is_due: impl Fn(&Value) -> bool) {
     loop {
         for pod in member.list("pods", "").await {
             let name = pod["metadata"]["name"].as_str().unwrap_or_default();
             let space = pod["metadata"]["namespace"].as_str().unwrap_or_default();
-            let is_told = !pod["status"]["containerStatuses"].is_null();
-            if !is_told && (space != SLOW || age(&pod, &env) >= SLOWLY) {
-                member.patch_status("pods", space, name, status_of(&pod)).await;
+            let status = status_of(&pod);
+            if is_due(&pod) && !is_said(&pod["status"], &status) {
+                // One that went meanwhile needs no status.
+                drop(member.try_patch_status("pods", space, name, status).await);
             }
         }
         tokio::time::sleep(Duration::from_millis(250)).await;
     }
 }
 
-fn age(pod: &Value, env: &Env) -> SignedDuration {
-    let made = pod["metadata"]["creationTimestamp"].as_str().unwrap_or_default();
-    let made: Timestamp = made.parse().unwrap_or(Timestamp::MIN);
-    env.now().duration_since(made)
+/// Whether a status says of its containers what another does.
+fn is_said(status: &Value, wanted: &Value) -> bool {
+    let of = |status: &Value| -> Vec<(Value, Value)> {
+        let all = status["containerStatuses"].as_array().into_iter().flatten();
+        all.map(|one| (one["image"].clone(), one["ready"].clone())).collect()
+    };
+    of(status) == of(wanted)
 }
 
 fn status_of(pod: &Value) -> Value {

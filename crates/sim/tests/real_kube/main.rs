@@ -28,7 +28,8 @@ use flagship_sim::fleet::{Cluster, Clusters};
 use flagship_sim::stories;
 use jiff::SignedDuration;
 use kubelet::play_kubelet;
-use serde_json::json;
+use seen_with_kubectl::StoryTime;
+use serde_json::{Value, json};
 use servers::{connect, install, start, token, with_token};
 use tokio::task::JoinSet;
 
@@ -43,6 +44,11 @@ async fn the_stories_of_delivery_hold_on_real_api_servers() {
     install(&hub, |_| true).await;
     hub.apply("{apiVersion: v1, kind: Namespace, metadata: {name: fleet-system}}").await;
     let (env, metrics) = (Env::system(), Metrics::default());
+    // Where the transcript looks at pods, they get ready as it says; everywhere else at once.
+    let time = StoryTime::default();
+    let is_due = |time: StoryTime| {
+        move |pod: &Value| pod["metadata"]["namespace"] != "toys" || time.passes()
+    };
     let mut options = flagship_hub::Options { batching: Batching::NONE, ..Default::default() };
     options.update_runs.stuck_after = SignedDuration::from_secs(5);
     let mut controllers = JoinSet::new();
@@ -61,7 +67,7 @@ async fn the_stories_of_delivery_hold_on_real_api_servers() {
         let options = flagship_member::Options::default();
         let agent = Member::new(name, own, at_hub, env.clone(), metrics.clone(), options);
         controllers.spawn(async move { agent.run(std::future::pending()).await });
-        controllers.spawn(play_kubelet(cluster.clone(), env.clone()));
+        controllers.spawn(play_kubelet(cluster.clone(), is_due(time.clone())));
         hub.apply_object(&json!({
             "apiVersion": "cluster.kubernetes-fleet.io/v1beta1",
             "kind": "MemberCluster",
@@ -79,7 +85,8 @@ async fn the_stories_of_delivery_hold_on_real_api_servers() {
     // First, for it lists all placements there are.
     eprintln_story("what members get, seen with kubectl");
     fleet.hub.apply(include_str!("../clients/kubectl/fleet.yaml")).await;
-    seen_with_kubectl::replay("what_members_get", &servers).await;
+    let kubeconfig = servers.folder.join("kubeconfig");
+    seen_with_kubectl::replay("what_members_get", &kubeconfig, &time).await;
     for (name, story) in stories::ALL {
         eprintln_story(name);
         story(&fleet).await;

@@ -1,14 +1,18 @@
-//! The transcript of delivery, replayed with stock kubectl on real API servers.
+//! Transcripts that were written down on embedded clusters, replayed with stock kubectl on real
+//! API servers.
 //!
-//! It was written down on embedded clusters, where a pause passes at once. Here a pause is
-//! left out, and what comes after it is asked for again until it is what was printed then;
-//! what never is fails with the last answer. Commands that change something run once.
+//! There a pause passes at once. Here it is a few seconds, and what comes after it is asked for
+//! again until it is what was printed then; what never is fails with the last answer. Commands
+//! that change something run once. Events of one second are shown in any order.
 
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use flagship_sim::normal::aligned;
+use jiff::SignedDuration;
 
-use crate::servers::Servers;
 use crate::shell::Shell;
 use crate::transcript::{Script, Step, kubectl};
 
@@ -17,28 +21,53 @@ use crate::transcript::{Script, Step, kubectl};
 const LOOKS: u32 = 180;
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Replays a transcript of the guides.
-pub async fn replay(name: &str, servers: &Servers) {
+/// How long the fleet is left to itself after a command that changes something, and in a pause.
+const SETTLES: Duration = Duration::from_secs(3);
+
+/// How long pods take to get ready where the transcripts were written down.
+const READY_AFTER: SignedDuration = SignedDuration::from_mins(1);
+
+/// Whether enough time passes in a story for pods to get ready. Clones share it.
+#[derive(Clone, Default)]
+pub struct StoryTime(Arc<AtomicBool>);
+
+impl StoryTime {
+    /// Whether a pod that waits for its containers waits no longer.
+    pub fn passes(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// Replays a transcript of the guides with this kubeconfig.
+pub async fn replay(name: &str, kubeconfig: &Path, time: &StoryTime) {
     let Some(kubectl) = kubectl(name) else { return };
     let mut script = Script::open(&format!("guides/{name}.txt"));
     let mut shell = Shell::open(&format!("real-{name}"), kubectl);
-    std::fs::copy(servers.folder.join("kubeconfig"), shell.folder().join("kubeconfig")).unwrap();
+    std::fs::copy(kubeconfig, shell.folder().join("kubeconfig")).unwrap();
     for step in script.steps() {
         let printed;
-        (shell, printed) = answer(shell, step.clone()).await;
+        (shell, printed) = answer(shell, step.clone(), time).await;
         script.compare(&step, &printed);
     }
     script.close();
 }
 
-async fn answer(mut shell: Shell, step: Step) -> (Shell, String) {
-    if step.line.starts_with("sleep ") {
+async fn answer(mut shell: Shell, step: Step, time: &StoryTime) -> (Shell, String) {
+    if let Some(span) = step.line.strip_prefix("sleep ") {
+        let span: SignedDuration = span.parse().unwrap();
+        if span >= READY_AFTER {
+            time.0.store(true, Ordering::SeqCst);
+        }
+        tokio::time::sleep(SETTLES).await;
         return (shell, String::new());
     }
-    let changes = [" apply ", " create ", " patch ", " delete ", " set "];
-    let looks = if changes.iter().any(|verb| step.line.contains(verb)) { 1 } else { LOOKS };
+    let changes = [" apply ", " create ", " patch ", " delete ", " set ", " label "];
+    let changes = changes.iter().any(|verb| step.line.contains(verb));
+    if changes {
+        time.0.store(false, Ordering::SeqCst);
+    }
     let mut printed = String::new();
-    for look in 0..looks {
+    for look in 0..if changes { 1 } else { LOOKS } {
         if look > 0 {
             tokio::time::sleep(PAUSE).await;
         }
@@ -49,9 +78,23 @@ async fn answer(mut shell: Shell, step: Step) -> (Shell, String) {
             (shell, printed)
         };
         (shell, printed) = tokio::task::spawn_blocking(run).await.unwrap();
-        if step.is_as_told(&printed) {
+        if in_any_order(&printed) == in_any_order(&step.printed) {
+            printed = step.printed;
             break;
         }
     }
+    if changes {
+        tokio::time::sleep(SETTLES).await;
+    }
     (shell, printed)
+}
+
+/// A description with its events sorted.
+fn in_any_order(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    let events = lines.iter().position(|line| line.starts_with("Events:"));
+    if let Some(events) = events {
+        lines[events..].sort_unstable();
+    }
+    lines
 }

@@ -28,20 +28,33 @@ impl Drop for Servers {
 
 /// Starts a hub and members of these names for a test, and waits until they answer.
 pub fn start(test: &str, members: &[&str]) -> Servers {
-    let folder = std::env::temp_dir().join(format!("flagship-real-{test}-{}", std::process::id()));
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/real-fleet");
-    let mut script = Command::new(script)
-        .arg(&folder)
-        .arg("hub")
-        .args(members)
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the script is in the repository");
-    let out = script.stdout.take().expect("it was asked for");
-    let first = BufReader::new(out).lines().next();
-    let servers = Servers { script, folder };
-    assert_eq!(first.map(Result::unwrap).as_deref(), Some("ready"), "see what it said above");
-    servers
+    let folder = folder(test);
+    let mut script = script("real-fleet");
+    script.arg(&folder).arg("hub").args(members);
+    Servers::of(script, folder)
+}
+
+/// A script of the repository.
+pub fn script(name: &str) -> Command {
+    Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts").join(name))
+}
+
+/// Where the servers of a test keep everything.
+pub fn folder(test: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("flagship-real-{test}-{}", std::process::id()))
+}
+
+impl Servers {
+    /// Those that a script starts, once it says that they are ready.
+    pub fn of(mut script: Command, folder: PathBuf) -> Self {
+        let mut script =
+            script.stdout(Stdio::piped()).spawn().expect("the script is in the repository");
+        let out = script.stdout.take().expect("it was asked for");
+        let first = BufReader::new(out).lines().next();
+        let servers = Self { script, folder };
+        assert_eq!(first.map(Result::unwrap).as_deref(), Some("ready"), "see what it said above");
+        servers
+    }
 }
 
 /// A client with all rights, which calls itself this.

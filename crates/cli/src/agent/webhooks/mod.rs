@@ -30,10 +30,12 @@ use flagship_hub::{Hub, Readiness};
 use flagship_rules::admission::{Webhook, guard_rails, webhooks};
 use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
+use flagship_runtime::metrics::Metrics;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 pub use registration::{Reach, Trust};
+use serving::Answering;
 use shared::{Kept, SharedCertificate};
 
 use super::tls::{Shown, Tls};
@@ -212,10 +214,11 @@ impl Webhooks {
     }
 
     /// Answers until the set is dropped, and registers once the hub leads.
-    pub fn serve(self, hub: Hub) -> JoinSet<()> {
+    pub fn serve(self, hub: Hub, metrics: Metrics) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
         let admission = Admission::new(&self.client, self.judging.options);
-        tasks.spawn(serving::serve(self.listener, self.tls, admission, self.judging.clone()));
+        let answering = Answering { admission, judging: self.judging.clone(), metrics };
+        tasks.spawn(serving::serve(self.listener, self.tls, answering));
         let Self { client, judging, reach, trust, pending, shared, .. } = self;
         if let Some((all, kept, shown)) = shared {
             let registering = Registering { client, judging, reach };

@@ -3,10 +3,12 @@
 use bytes::Bytes;
 use flagship_hub::admission::Admission;
 use flagship_rules::admission::{Webhook, guard_rails};
+use flagship_runtime::metrics::{Metrics, SECONDS};
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Instant;
 
 use super::super::connections::{answer_all, serve_each};
 use super::super::tls::Tls;
@@ -17,15 +19,42 @@ use super::review::Asked;
 const LARGEST: usize = 8 << 20;
 
 /// Serves until dropped.
-pub async fn serve(listener: TcpListener, tls: Tls, admission: Admission, judging: Judging) {
-    let serve = |socket| connection(socket, tls.clone(), admission.clone(), judging.clone());
-    serve_each(listener, serve).await;
+pub async fn serve(listener: TcpListener, tls: Tls, answering: Answering) {
+    serve_each(listener, |socket| connection(socket, tls.clone(), answering.clone())).await;
 }
 
-async fn connection(socket: TcpStream, tls: Tls, admission: Admission, judging: Judging) {
+async fn connection(socket: TcpStream, tls: Tls, answering: Answering) {
     let Some(stream) = tls.accept(socket).await else { return };
-    let answer = |request| answer(request, &admission, &judging);
-    answer_all(stream, answer).await;
+    answer_all(stream, |request| answering.counted(request)).await;
+}
+
+/// What reviews are answered with.
+#[derive(Clone)]
+pub struct Answering {
+    pub admission: Admission,
+    pub judging: Judging,
+    pub metrics: Metrics,
+}
+
+impl Answering {
+    /// Answers a request, and counts it under the names that every webhook server of Go's
+    /// controller-runtime has, KubeFleet's among them.
+    async fn counted(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let (begun, path) = (Instant::now(), request.uri().path().to_owned());
+        let response = answer(request, &self.admission, &self.judging).await;
+        let status = response.status();
+        // A path that nobody serves is whatever a stranger asks for.
+        if status != StatusCode::NOT_FOUND {
+            let took = "How long reviews took, by the path of the webhook.";
+            let name = "controller_runtime_webhook_latency_seconds";
+            let took = self.metrics.histogram(name, took, SECONDS, &[("webhook", &path)]);
+            took.observe(begun.elapsed().as_secs_f64());
+            let count = "Reviews that were asked for, by the code of the answer.";
+            let labels = [("code", status.as_str()), ("webhook", &path)];
+            self.metrics.counter("controller_runtime_webhook_requests_total", count, &labels).inc();
+        }
+        response
+    }
 }
 
 /// Who answers at a path.

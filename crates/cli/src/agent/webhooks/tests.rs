@@ -54,8 +54,9 @@ async fn an_api_server_that_asks_over_https_is_answered() {
             .unwrap();
     let trust = webhooks.trust.clone();
     // Nobody leads, so nothing is registered but what this test registers itself.
-    let hub = flagship_hub::Hub::new(client.clone(), env, Metrics::default(), Default::default());
-    let _serving = webhooks.serve(hub);
+    let metrics = Metrics::default();
+    let hub = flagship_hub::Hub::new(client.clone(), env, metrics.clone(), Default::default());
+    let _serving = webhooks.serve(hub, metrics.clone());
     // Twice, as a hub that starts again does.
     for _ in 0..2 {
         register(&client, &lenient(), &reach, &trust).await.unwrap();
@@ -82,6 +83,17 @@ async fn an_api_server_that_asks_over_https_is_answered() {
             "admission webhook \"fleet.clusterresourceplacementv1beta1.validating\" denied the request: deny create/update v1beta1 CRP has invalid fields the placement policy field is invalid: cluster names must be unique for policy type PickFixed"
         )
     );
+    // Both placements were completed and judged, and all four reviews are counted.
+    let said = metrics.render();
+    for path in ["mutate", "validate"] {
+        let path =
+            format!("/{path}-placement.kubernetes-fleet.io-v1beta1-clusterresourceplacement");
+        let line = format!(
+            "controller_runtime_webhook_requests_total{{code=\"200\",webhook=\"{path}\"}} 2"
+        );
+        assert!(said.lines().any(|one| one == line), "{line}: {said}");
+    }
+    assert!(said.contains("controller_runtime_webhook_latency_seconds_count"), "{said}");
     let pod =
         json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     let refused = user.create("pods", "default", pod).await.unwrap_err();
@@ -132,7 +144,7 @@ async fn guard_rails_judge_by_the_sender_over_https() {
             .unwrap();
     let trust = webhooks.trust.clone();
     let hub = flagship_hub::Hub::new(client.clone(), env, Metrics::default(), Default::default());
-    let _serving = webhooks.serve(hub);
+    let _serving = webhooks.serve(hub, Metrics::default());
     register(&client, &judging, &reach, &trust).await.unwrap();
     let user = handle.local("user");
     const RAILS: &str = "fleet-guard-rail-webhook-configuration";
@@ -185,7 +197,7 @@ async fn records_are_kept_from_everybody_but_the_hub_over_https() {
     let webhooks = made.await.unwrap();
     let trust = webhooks.trust.clone();
     let hub = flagship_hub::Hub::new(client.clone(), env, Metrics::default(), Default::default());
-    let serving = webhooks.serve(hub);
+    let serving = webhooks.serve(hub, Metrics::default());
     register(&client, &judging, &reach, &trust).await.unwrap();
     let people = ["system:authenticated"];
     let (hub, person) = (handle.local_as("hub-agent", &people), handle.local_as("ana", &people));
@@ -323,7 +335,7 @@ async fn every_replica_shows_the_certificate_of_the_secret() {
         let made = Webhooks::on(listener, &client, &env, lenient(), reach.clone(), certificate);
         let webhooks = made.await.unwrap();
         let trust = webhooks.trust.clone();
-        replicas.push((reach, trust, webhooks.serve(hub.clone())));
+        replicas.push((reach, trust, webhooks.serve(hub.clone(), Metrics::default())));
     }
     assert_eq!(replicas[0].1, replicas[1].1, "they trust the same authority");
     // What the first tells the API server holds for the second.

@@ -11,7 +11,8 @@ pub struct Step {
     prose: String,
     pub line: String,
     pub input: String,
-    printed: String,
+    /// What was printed then.
+    pub printed: String,
 }
 
 /// A story as it was written down.
@@ -26,8 +27,9 @@ pub struct Script {
 impl Script {
     /// A file below the tests of kubectl.
     pub fn open(file: &str) -> Self {
-        let path =
-            PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/clients/kubectl").join(file);
+        // Other crates tell these stories, too.
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../sim/tests/clients/kubectl");
+        let path = Path::new(folder).join(file);
         let text = std::fs::read_to_string(&path).unwrap();
         let steps = read(&text);
         Self { path, text, steps, got: String::new() }
