@@ -89,12 +89,20 @@ async fn answer(mut shell: Shell, step: Step, time: &StoryTime) -> (Shell, Strin
     (shell, printed)
 }
 
-/// A description with its events sorted.
-fn in_any_order(text: &str) -> Vec<&str> {
-    let mut lines: Vec<&str> = text.lines().collect();
+/// The lines of a text with its events sorted, and as much space behind ages as there may be.
+fn in_any_order(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = text.lines().map(behind_ages).collect();
     let events = lines.iter().position(|line| line.starts_with("Events:"));
     if let Some(events) = events {
         lines[events..].sort_unstable();
     }
     lines
+}
+
+/// How wide the column of ages is depends on how old things are.
+fn behind_ages(line: &str) -> String {
+    match line.split_once("<age>").or_else(|| line.split_once("AGE ")) {
+        Some((before, behind)) => format!("{before}<age> {}", behind.trim_start()),
+        None => line.to_owned(),
+    }
 }
