@@ -288,8 +288,8 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
-    // The hub's controllers are refused as everybody is, so nobody joins until that is repaired;
-    // here they start then.
+    // The hub's controllers are refused as everybody is, so nobody joins until that is repaired.
+    // Their back-off has grown meanwhile, at most to about as long as they were refused.
     #[tokio::test(start_paused = true)]
     async fn members_are_registered_although_everything_is_refused() {
         let spec = FleetSpec::named(vec!["member1".to_owned()]);
@@ -298,14 +298,14 @@ mod tests {
         let mut fleet = building.build().await.unwrap();
         let user = fleet.handle(HUB).local("user");
         close(&user).await;
+        fleet.start_controllers();
         let mut joining = fleet.joining(fleet.unguarded_client(HUB, "flagship"));
         joining.until(PATIENCE).await;
         let told: Vec<_> = joining.left().iter().map(|left| (&*left.name, &*left.why)).collect();
         assert_eq!(told, [("member1", "it has not joined yet")]);
         assert!(user.get(MEMBERS, "", "member1").await.is_ok());
         open(&user).await;
-        fleet.start_controllers();
-        tokio::time::timeout(PATIENCE, joining.go_on()).await.expect("it joins");
+        tokio::time::timeout(PATIENCE * 3, joining.go_on()).await.expect("it joins");
         let member = user.get(MEMBERS, "", "member1").await.unwrap();
         let conditions = member["status"]["conditions"].as_array().cloned().unwrap_or_default();
         let joined = |one: &Value| one["type"] == "Joined" && one["status"] == "True";
