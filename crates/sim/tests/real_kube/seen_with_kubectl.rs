@@ -28,13 +28,27 @@ const SETTLES: Duration = Duration::from_secs(3);
 const READY_AFTER: SignedDuration = SignedDuration::from_mins(1);
 
 /// Whether enough time passes in a story for pods to get ready. Clones share it.
+///
+/// A pause lets it pass only where what is printed next is not yet what was printed then: a run may
+/// be under way after a pause, too.
 #[derive(Clone, Default)]
-pub struct StoryTime(Arc<AtomicBool>);
+pub struct StoryTime(Arc<(AtomicBool, AtomicBool)>);
 
 impl StoryTime {
     /// Whether a pod that waits for its containers waits no longer.
     pub fn passes(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
+        self.0.0.load(Ordering::SeqCst)
+    }
+
+    fn may_pass(&self, may: bool) {
+        self.0.1.store(may, Ordering::SeqCst);
+        if !may {
+            self.0.0.store(false, Ordering::SeqCst);
+        }
+    }
+
+    fn is_waited_for(&self) {
+        self.0.0.store(self.0.1.load(Ordering::SeqCst), Ordering::SeqCst);
     }
 }
 
@@ -56,7 +70,7 @@ async fn answer(mut shell: Shell, step: Step, time: &StoryTime) -> (Shell, Strin
     if let Some(span) = step.line.strip_prefix("sleep ") {
         let span: SignedDuration = span.parse().unwrap();
         if span >= READY_AFTER {
-            time.0.store(true, Ordering::SeqCst);
+            time.may_pass(true);
         }
         tokio::time::sleep(SETTLES).await;
         return (shell, String::new());
@@ -64,7 +78,7 @@ async fn answer(mut shell: Shell, step: Step, time: &StoryTime) -> (Shell, Strin
     let changes = [" apply ", " create ", " patch ", " delete ", " set ", " label "];
     let changes = changes.iter().any(|verb| step.line.contains(verb));
     if changes {
-        time.0.store(false, Ordering::SeqCst);
+        time.may_pass(false);
     }
     let mut printed = String::new();
     for look in 0..if changes { 1 } else { LOOKS } {
@@ -82,6 +96,7 @@ async fn answer(mut shell: Shell, step: Step, time: &StoryTime) -> (Shell, Strin
             printed = step.printed;
             break;
         }
+        time.is_waited_for();
     }
     if changes {
         tokio::time::sleep(SETTLES).await;
