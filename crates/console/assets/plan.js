@@ -105,7 +105,7 @@ const HOUR = 3600e3, DAY = 24 * HOUR;
 function calendar(all) {
   const from = new Date().setHours(0, 0, 0, 0), days = Array.from({ length: 8 }, (_, at) => new Date(from).setDate(new Date(from).getDate() + at));
   const part = (at) => `${(Math.min(Math.max((at - from) / (8 * DAY), 0), 1) * 100).toFixed(2)}%`;
-  const day = (at) => new Date(at).toLocaleDateString([], { weekday: "short", day: "numeric" });
+  const day = (at) => [new Date(at).toLocaleDateString([], { weekday: "short" }), h("span.n", {}, ` ${new Date(at).getDate()}`)];
   const moment = (at) => new Date(at).toLocaleString([], { weekday: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
   const next = ([begin, end]) => (begin <= Date.now() + 60e3 ? `Open now, until ${moment(end)}` : `Next: ${moment(begin)} to ${moment(end)}`);
   return h("div.calendar", {},

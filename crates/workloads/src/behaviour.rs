@@ -149,7 +149,7 @@ mod tests {
             ["flag(\"", "span(\"", "text(\""].iter().flat_map(|call| code.split(*call).skip(1));
         let names = reads.filter_map(|rest| Some(rest.split_once('"')?.0));
         let names: Vec<&str> = names.filter(|name| !name.starts_with('/')).collect();
-        assert_eq!(names.len(), 7, "{names:?}");
+        assert_eq!(names.len(), 8, "{names:?}");
         for name in names {
             assert!(page.contains(&format!("| `{PREFIX}{name}` |")), "{name} is not on the page");
         }
