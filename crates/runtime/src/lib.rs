@@ -19,7 +19,6 @@ pub mod network;
 pub mod queue;
 pub mod readiness;
 pub mod reflector;
-pub mod whoami;
 
 pub use flagship_base::env;
 pub use flagship_metrics as metrics;

@@ -12,7 +12,6 @@ use super::{Set, Versioned};
 pub(crate) struct WorkMirrors {
     pub works: Store<Versioned<Work>>,
     bindings: IndexId,
-    checked_runs: IndexId,
 }
 
 impl WorkMirrors {
@@ -21,15 +20,7 @@ impl WorkMirrors {
         let bindings = works.index(|_, work: &Versioned<Work>| {
             work.value.owner().map(|binding| binding.to_string()).into_iter().collect()
         });
-        let checked_runs = works.index(|_, work: &Versioned<Work>| {
-            work.value.check.as_ref().map(|report| report.run_uid.clone()).into_iter().collect()
-        });
-        Self { works: set.add(works), bindings, checked_runs }
-    }
-
-    /// The Works that bring Jobs of checks for the run of this UID.
-    pub fn of_checks(&self, run_uid: &str) -> Vec<Entry<Versioned<Work>>> {
-        self.works.by(self.checked_runs, run_uid)
+        Self { works: set.add(works), bindings }
     }
 
     /// The Works of a binding, wherever they are.

@@ -16,7 +16,6 @@ use flagship_api::work::{ManifestCondition, Work as Object, WorkResourceIdentifi
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::placement::identifier as identifier_of;
-use crate::policy::checks::jobs::JobReport;
 
 use super::observed::{Manifest, Placement, SnapshotContent, Stamp, Work};
 
@@ -61,7 +60,6 @@ impl Work {
             escapes: escapes(object),
             manifests,
             reported: status.and_then(reported),
-            check: JobReport::read(object).map(Box::new),
         }
     }
 }

@@ -5,7 +5,6 @@ mod approvals;
 mod checks;
 mod clusters;
 mod freeze;
-mod jobs;
 mod notifications;
 mod real_prometheus;
 pub mod records;
