@@ -15,6 +15,9 @@ pub enum ErrorAction {
         /// What the server asked for in `Retry-After`.
         after: Option<Duration>,
     },
+    /// The server refuses it as it is written: because of the object, or because of somebody's
+    /// webhook or policy, and who takes those away tells nobody. Try again, ever more seldom.
+    Refused,
     /// It cannot succeed as written. Wait until somebody changes something.
     GiveUp,
     /// The object to create is there. Often that is success.

@@ -16,7 +16,7 @@ use flagship_rules::event::Event;
 use flagship_rules::membership::{self, Action, Member};
 use flagship_runtime::client::{ClientError, Precondition, Propagation, ResourceType};
 use flagship_runtime::effects::{Kind, PendingWrites, Writer};
-use flagship_runtime::error_action::{ErrorAction, Failure};
+use flagship_runtime::error_action::Failure;
 use flagship_runtime::events::{EventType, Recorder};
 use flagship_runtime::metrics::Counter;
 use flagship_runtime::queue::Outcome;
@@ -84,7 +84,7 @@ impl Shell {
         let mut due = plan.events.iter().peekable();
         for (done, action) in plan.actions.into_iter().enumerate() {
             let turned = self.turn_counted_for(member, &action);
-            pass.act(action).await.map_err(retried)?;
+            pass.act(action).await?;
             turned.inspect(|counter| counter.inc());
             while let Some(told) = due.next_if(|told| told.after <= done + 1) {
                 self.say(member, &told.event);
@@ -115,16 +115,6 @@ impl Shell {
         let sort = if event.warning { EventType::Warning } else { EventType::Normal };
         let about = reference::<MemberCluster>(None, &member.name, &member.uid);
         self.recorder.note_about(about, sort, &event.reason, &event.message);
-    }
-}
-
-/// A refused write is tried again: an admission policy refuses as if the object were invalid, and
-/// nothing wakes the member when the policy changes.
-fn retried(error: ClientError) -> Failure {
-    let failure = Failure::from(error);
-    match failure.action {
-        ErrorAction::GiveUp => Failure::back_off(failure.why),
-        _ => failure,
     }
 }
 

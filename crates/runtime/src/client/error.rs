@@ -53,7 +53,7 @@ pub enum ClientError {
         /// The server's words.
         message: String,
     },
-    /// The object is invalid, which is 422 and nothing else.
+    /// The object is invalid, which is 422 and nothing else; an admission policy may say so, too.
     #[error("{object} was refused: {message}")]
     Invalid {
         /// Which object.
@@ -140,11 +140,10 @@ impl ClientError {
             Self::NotServed { .. } | Self::Forbidden { .. } | Self::Unreachable { .. } => {
                 ErrorAction::BackOff { after: None }
             }
-            Self::Invalid { .. }
-            | Self::Malformed(_)
-            | Self::Unfenced { .. }
-            | Self::Deposed { .. }
-            | Self::Refused { .. } => ErrorAction::GiveUp,
+            Self::Invalid { .. } | Self::Refused { .. } => ErrorAction::Refused,
+            Self::Malformed(_) | Self::Unfenced { .. } | Self::Deposed { .. } => {
+                ErrorAction::GiveUp
+            }
         }
     }
 
@@ -277,14 +276,14 @@ mod tests {
             (404, json!({"reason": "NotFound", "details": named}), ErrorAction::NotFound),
             (404, json!({"reason": "NotFound"}), later),
             (410, json!({"reason": "Expired"}), ErrorAction::Reread),
-            (422, json!({"reason": "Invalid"}), ErrorAction::GiveUp),
-            (400, json!({}), ErrorAction::GiveUp),
-            (413, json!({"reason": "RequestEntityTooLarge"}), ErrorAction::GiveUp),
+            (422, json!({"reason": "Invalid"}), ErrorAction::Refused),
+            (400, json!({}), ErrorAction::Refused),
+            (413, json!({"reason": "RequestEntityTooLarge"}), ErrorAction::Refused),
             (403, json!({"reason": "Forbidden"}), later),
             (429, json!({"details": busy}), in_three),
             (500, json!({}), later),
             (504, json!({"reason": "Timeout", "details": busy}), in_three),
-            (405, json!({}), ErrorAction::GiveUp),
+            (405, json!({}), ErrorAction::Refused),
         ];
         for (code, body, action) in table {
             assert_eq!(sorted(code, body.clone()).action(), action, "{code} {body}");

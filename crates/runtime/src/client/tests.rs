@@ -64,7 +64,7 @@ async fn a_patch_that_is_no_object_is_not_sent() {
     for patch in [json!([1]), json!("text"), json!({"metadata": "text"})] {
         let error =
             script.client().of::<ConfigMap>().patch(&precondition, patch).await.unwrap_err();
-        assert_eq!(error.action(), ErrorAction::GiveUp);
+        assert_eq!(error.action(), ErrorAction::Refused);
     }
     assert!(script.log().is_empty());
 }

@@ -8,6 +8,9 @@ use std::time::Duration;
 use flagship_base::backoff::Backoff;
 use tokio::time::Instant;
 
+/// First pause of a key whose pass was refused a write.
+const AFTER_REFUSAL: Duration = Duration::from_secs(1);
+
 /// Parameters of the limiter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateLimit {
@@ -30,11 +33,17 @@ impl RateLimit {
         burst: 100,
     };
     /// The limits of every other queue.
-    pub const DEFAULT: Self = Self { max: Duration::from_secs(1000), ..Self::PLACEMENT };
+    pub const DEFAULT: Self = Self { max: Duration::from_secs(300), ..Self::PLACEMENT };
 
     /// Back-off of a key that failed `failures` times before this one.
     pub fn backoff(&self, failures: u32) -> Duration {
         Backoff { first: self.base, longest: self.max }.after(failures)
+    }
+
+    /// Pause of a key whose pass was refused a write. It begins long for a back-off: what was
+    /// refused is rarely taken a moment later, and each try asks the webhook that refuses it.
+    pub fn refused(&self, failures: u32) -> Duration {
+        Backoff { first: AFTER_REFUSAL, longest: self.max }.after(failures)
     }
 }
 
@@ -80,7 +89,7 @@ mod tests {
         assert_eq!(first, [5, 10, 20, 40, 80]);
         assert_eq!(limit.backoff(14), Duration::from_secs(60));
         assert_eq!(limit.backoff(u32::MAX), Duration::from_secs(60));
-        assert_eq!(RateLimit::DEFAULT.backoff(40), Duration::from_secs(1000));
+        assert_eq!(RateLimit::DEFAULT.backoff(40), Duration::from_secs(300));
     }
 
     #[tokio::test(start_paused = true)]

@@ -76,6 +76,8 @@ pub enum Next {
     },
     /// The pass lost a race: look again after a back-off of its own, which stays short.
     StartOver,
+    /// The pass was refused a write: look again after [`RateLimit::refused`].
+    Refused,
     /// The pass panicked: keep away from it for a while, whatever happens.
     Quarantine,
 }
@@ -119,6 +121,10 @@ struct Slot {
     priority: Priority,
     /// Back-offs since it was last forgotten.
     failures: u32,
+    /// Lost races since it was last forgotten. They are not among the failures: a mirror that
+    /// lags for minutes loses hundreds of races, and the first answer of a busy server after
+    /// them would keep the key away for a quarter of an hour.
+    races: u32,
     /// Panics since the last pass that did not.
     panics: u32,
     /// End of its quarantine.
@@ -220,7 +226,7 @@ impl<K: Ord + Clone, G: Ord + Clone> Queue<K, G> {
     /// Starts the key's back-off afresh.
     pub fn forget(&self, key: &K) {
         if let Some(slot) = self.lock().slots.get_mut(key) {
-            slot.failures = 0;
+            slot.forget();
         }
     }
 
@@ -410,8 +416,13 @@ impl<K: Ord + Clone, G: Ord + Clone> Queue<K, G> {
             // more than a minute although nothing is wrong.
             Next::StartOver => {
                 self.0.gauges.retries.inc();
+                let races = state.slots.get(&key).map_or(0, |slot| slot.races);
+                Some(self.0.config.limit.backoff(races).min(LONGEST_START_OVER))
+            }
+            Next::Refused => {
+                self.0.gauges.retries.inc();
                 let failures = state.slots.get(&key).map_or(0, |slot| slot.failures);
-                Some(self.0.config.limit.backoff(failures).min(LONGEST_START_OVER))
+                Some(self.0.config.limit.refused(failures))
             }
             Next::Forget | Next::After(_) | Next::Quarantine => None,
         };
@@ -470,11 +481,16 @@ impl<K: Ord + Clone, G> State<K, G> {
 impl Slot {
     fn new(priority: Priority) -> Self {
         let place = Place::Active { again: None };
-        Self { place, priority, failures: 0, panics: 0, not_before: None }
+        Self { place, priority, failures: 0, races: 0, panics: 0, not_before: None }
     }
 
     fn priority_if_again(&self, again: Option<Instant>, priority: Priority) -> Priority {
         if again.is_some() { self.priority.min(priority) } else { priority }
+    }
+
+    /// Starts its back-offs afresh.
+    fn forget(&mut self) {
+        (self.failures, self.races) = (0, 0);
     }
 
     /// When the pass itself wants the key to be looked at again.
@@ -485,15 +501,19 @@ impl Slot {
         }
         match next {
             Next::Forget => {
-                self.failures = 0;
+                self.forget();
                 None
             }
             Next::After(span) => {
-                self.failures = 0;
+                self.forget();
                 Some(later(now, span))
             }
-            Next::BackOff { .. } | Next::StartOver => {
+            Next::BackOff { .. } | Next::Refused => {
                 self.failures = self.failures.saturating_add(1);
+                limited.map(|wait| later(now, wait))
+            }
+            Next::StartOver => {
+                self.races = self.races.saturating_add(1);
                 limited.map(|wait| later(now, wait))
             }
             Next::Quarantine => {

@@ -8,6 +8,7 @@ use futures::FutureExt;
 use proptest::prelude::*;
 
 use super::*;
+use crate::client::ClientError;
 use crate::error_action::{ErrorAction, Failure};
 
 fn queue<K: Ord + Clone>() -> Queue<K> {
@@ -158,6 +159,20 @@ async fn a_pass_that_keeps_losing_races_is_tried_every_second() {
     let before = begun.elapsed();
     queue.next().await.unwrap().finish(Next::Forget);
     assert_eq!(begun.elapsed() - before, LONGEST_START_OVER);
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_races_are_no_failures() {
+    let queue = queue();
+    queue.add("a");
+    for _ in 0..100 {
+        queue.next().await.unwrap().finish(Next::StartOver);
+    }
+    let claim = queue.next().await.unwrap();
+    let begun = Instant::now();
+    claim.finish(Next::BackOff { at_least: Duration::ZERO });
+    queue.next().await.unwrap().finish(Next::Forget);
+    assert_eq!(begun.elapsed(), millis(5), "the server was busy once");
 }
 
 #[tokio::test(start_paused = true)]
@@ -523,6 +538,30 @@ async fn outcomes_become_waits_and_results() {
     ] {
         assert!(text.contains(line), "{line} is missing in\n{text}");
     }
+}
+
+// A webhook or policy that refuses what a pass writes may be gone later, which nobody is told.
+#[tokio::test(start_paused = true)]
+async fn what_was_refused_is_tried_again_ever_more_seldom() {
+    let metrics = Metrics::default();
+    let queue = Queue::new(QueueConfig::named("test"), &metrics);
+    let log = Log::default();
+    queue.add(0);
+    let begun = Instant::now();
+    run_to_the_end(&queue, 1, &metrics, |_| {
+        log.lock().unwrap().push(format!("{}s", begun.elapsed().as_secs()));
+        let refused =
+            ClientError::Invalid { object: "Work w".to_owned(), message: "no".to_owned() };
+        let tries = log.lock().unwrap().len();
+        let ended = if tries < 12 { Err(refused) } else { Ok(Outcome::Done) };
+        std::future::ready(Outcome::from(ended))
+    })
+    .await;
+    let expected =
+        ["0s", "1s", "3s", "7s", "15s", "31s", "63s", "127s", "255s", "511s", "811s", "1111s"];
+    assert_eq!(*log.lock().unwrap(), expected);
+    let text = metrics.render();
+    assert!(text.contains("flagship_refused_writes_total{controller=\"test\"} 11"), "{text}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -72,6 +72,7 @@ impl Outcome {
                 ErrorAction::BackOff { after } => {
                     Next::BackOff { at_least: after.unwrap_or_default() }
                 }
+                ErrorAction::Refused => Next::Refused,
                 ErrorAction::GiveUp => Next::Forget,
             },
         }
@@ -98,6 +99,7 @@ struct Instruments {
     controller: String,
     metrics: Metrics,
     errors: Counter,
+    refusals: Counter,
     panics: Counter,
     active: Gauge,
     time: Histogram,
@@ -206,6 +208,7 @@ fn report(failure: &Failure) {
             tracing::debug!(%failure, "starting over");
         }
         ErrorAction::BackOff { .. } => tracing::warn!(%failure, "trying again later"),
+        ErrorAction::Refused => tracing::warn!(%failure, "refused: trying again, ever more seldom"),
         ErrorAction::GiveUp => tracing::warn!(%failure, "waiting for a change"),
     }
 }
@@ -225,6 +228,11 @@ impl Instruments {
             errors: metrics.counter(
                 "fleet_workload_reconcile_errors_total",
                 "Passes that failed.",
+                labels,
+            ),
+            refusals: metrics.counter(
+                "flagship_refused_writes_total",
+                "Passes that ended at a write which the API server refused.",
                 labels,
             ),
             panics: metrics.counter(
@@ -247,6 +255,9 @@ impl Instruments {
         let result = ended.map_or("error", Outcome::result);
         if result == "error" {
             self.errors.inc();
+        }
+        if let Some(Outcome::Error(Failure { action: ErrorAction::Refused, .. })) = ended {
+            self.refusals.inc();
         }
         if ended.is_none() {
             self.panics.inc();

@@ -11,3 +11,4 @@ mod hostile;
 mod inventory;
 mod member;
 mod membership;
+mod refused;
