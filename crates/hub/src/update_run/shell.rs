@@ -24,9 +24,9 @@ use flagship_rules::model::Binding;
 use flagship_rules::policy::quarantine::Quarantine;
 use flagship_rules::record::Recording;
 use flagship_rules::update_run::{
-    AcceptApproval, Action, CLUSTER_POLL, CreateApprovalRequest, CreateRollback, DeleteBinding,
-    DeleteForeignRequest, Observed, Plan, SignalStart, TAKEN_OVER, UpdateBinding, laws, lifecycle,
-    needs_current_run, needs_fresh_reads, plan, refused, rounds, run_unreadable,
+    AcceptApproval, Action, CLUSTER_POLL, CreateApprovalRequest, CreateRollback, DatesAhead,
+    DeleteBinding, DeleteForeignRequest, Observed, Plan, SignalStart, TAKEN_OVER, UpdateBinding,
+    laws, lifecycle, needs_current_run, needs_fresh_reads, plan, refused, rounds, run_unreadable,
 };
 use flagship_rules::work::Work;
 use flagship_runtime::client::{Client, ClientError, Precondition, Propagation, ResourceType};
@@ -34,7 +34,6 @@ use flagship_runtime::effects::{Made, PendingWrites, Writer, carry_out_in_groups
 use flagship_runtime::error_action::Failure;
 use flagship_runtime::events::{EventType, Recorder};
 use flagship_runtime::queue::{About, Outcome};
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use kube_core::Resource;
@@ -79,8 +78,8 @@ pub(super) struct Shell<S: Scoped> {
     pub cost: StatusCost,
     /// What the last pass over each run had to tell, so that it is told once.
     told: Mutex<BTreeMap<PlacedKey, BTreeSet<Told>>>,
-    /// UIDs of runs whose record is dated later than the clock, and when that was noticed.
-    set_back: Mutex<BTreeMap<String, Timestamp>>,
+    /// UIDs of runs whose record is dated later than the clock.
+    dates_ahead: Mutex<BTreeMap<String, DatesAhead>>,
     /// What happened in runs.
     records: Records,
     /// UIDs of runs, and the last resource snapshot index that they asked for.
@@ -134,7 +133,7 @@ impl<S: Scoped> Shell<S> {
             series: StatusSeries::new(&cx.metrics),
             cost: StatusCost::new(ROW),
             told: Mutex::default(),
-            set_back: Mutex::default(),
+            dates_ahead: Mutex::default(),
             records: Records::default(),
             asked: Mutex::default(),
             of: PhantomData,
@@ -240,10 +239,10 @@ impl<S: Scoped> Shell<S> {
     /// Decides on the mirrors, and once more on fresh reads where that is not enough.
     async fn decide(&self, run: &Run) -> Result<(PassInputs, Plan), Failure> {
         let asked_index = self.asked(run);
-        let set_back = self.clock_set_back(run);
+        let dates_ahead = self.dates_ahead(run);
         let planned = |mut seen: PassInputs| {
             seen.observed.run.asked_index.clone_from(&asked_index);
-            seen.observed.clock_set_back = set_back;
+            seen.observed.dates_ahead.clone_from(&dates_ahead);
             seen.observed.policy.checks = self.cx.checks.standings(&run.precondition.uid);
             let plan = plan(&seen.observed);
             (seen, plan)
@@ -270,17 +269,16 @@ impl<S: Scoped> Shell<S> {
         Ok(planned(seen))
     }
 
-    /// When the run was first found to be dated later than the clock, if it is.
-    fn clock_set_back(&self, run: &Run) -> Option<Timestamp> {
-        let (uid, now) = (&run.precondition.uid, self.cx.env.now());
-        let stages = run.value.status.stages_status.iter();
-        let latest = stages.filter_map(lifecycle::clusters_done_at).max();
-        let mut set_back = self.set_back.lock().unwrap_or_else(PoisonError::into_inner);
-        if latest.is_none_or(|latest| latest <= now) {
-            set_back.remove(uid);
-            return None;
+    /// Dates of the run's record that are later than the clock.
+    fn dates_ahead(&self, run: &Run) -> DatesAhead {
+        let uid = &run.precondition.uid;
+        let mut all = self.dates_ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ahead = all.remove(uid).unwrap_or_default();
+        ahead.notice(&run.value.status, self.cx.env.now());
+        if !ahead.is_empty() && !run.value.deleting {
+            all.insert(uid.clone(), ahead.clone());
         }
-        Some(*set_back.entry(uid.clone()).or_insert(now))
+        ahead
     }
 
     /// The last index that this hub has seen in the run's spec.

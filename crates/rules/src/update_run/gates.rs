@@ -21,7 +21,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use serde::{Deserialize, Serialize};
 
 use super::counted;
-use super::lifecycle::{clusters_done_at, is_passed, wait_over};
+use super::lifecycle::{done_dates, is_passed, wait_over};
 use super::messages::Failure;
 use super::metrics::Measured;
 use super::observed::{Approval, Run};
@@ -152,12 +152,8 @@ pub fn after(
     config: &StageConfig,
 ) -> Result<bool, Failure> {
     let name = stage.stage_name.clone();
-    let since = clusters_done_at(stage).unwrap_or(pass.seen.now);
-    // A moment that has not come yet was recorded by a clock that has been set back since.
-    let since = match pass.seen.clock_set_back {
-        Some(noticed) if since > pass.seen.now => noticed,
-        _ => since,
-    };
+    let (ahead, now) = (&pass.seen.dates_ahead, pass.seen.now);
+    let since = done_dates(stage).map(|date| ahead.counted_from(date, now)).max().unwrap_or(now);
     let mut open = true;
     for (at, task) in stage.after_stage_task_status.iter_mut().enumerate() {
         open &= match task.r#type {

@@ -270,10 +270,15 @@ pub fn at_once(status: &UpdateRunStatus, stage: &str, clusters: usize) -> Option
 /// When the last cluster of a stage was done. Never earlier than what the stage itself
 /// shows, so that nobody sees a wait cut short.
 pub fn clusters_done_at(stage: &StageUpdatingStatus) -> Option<Timestamp> {
+    done_dates(stage).max()
+}
+
+/// The dates of which the latest is when the last cluster of a stage was done.
+pub(super) fn done_dates(stage: &StageUpdatingStatus) -> impl Iterator<Item = Timestamp> {
     let stopped = stage.conditions.of_type(update_run::PROGRESSING);
     let clusters = stage.clusters.iter();
     let done = clusters.filter_map(|c| c.conditions.of_type(updating_cluster::SUCCEEDED));
-    done.chain(stopped).map(|condition| condition.last_transition_time.0).max()
+    done.chain(stopped).map(|condition| condition.last_transition_time.0)
 }
 
 /// When a wait of this length after the stage is over; nothing if the length cannot be read.

@@ -18,6 +18,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
 use super::announced::Announced;
+use super::dates_ahead::DatesAhead;
 use super::lifecycle::says;
 use crate::model::{Binding, Cluster, Fence, PolicySnapshot, ResourceSnapshot};
 pub use crate::overrides::{ClusterOverride, NamespacedOverride};
@@ -66,9 +67,9 @@ pub struct Observed {
     /// Whether the resource snapshot that the run was initialized with is not there any more.
     #[serde(default)]
     pub snapshot_gone: bool,
-    /// When this hub first found the run's record dated later than its clock.
+    /// Dates in the run's record that are later than this hub's clock, and when it first saw them.
     #[serde(default)]
-    pub clock_set_back: Option<Timestamp>,
+    pub dates_ahead: DatesAhead,
     /// Policies and freezes.
     #[serde(default)]
     pub policy: policy::Seen,
@@ -99,7 +100,7 @@ impl Observed {
             rivals: Vec::new(),
             unreadable: None,
             snapshot_gone: false,
-            clock_set_back: None,
+            dates_ahead: DatesAhead::default(),
             policy: policy::Seen::default(),
             record: None,
             options: Options::default(),

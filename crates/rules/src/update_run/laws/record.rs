@@ -75,7 +75,9 @@ pub fn waits_are_whole(
 ) -> Told {
     let done = new.clusters.iter();
     let done = done.filter_map(|c| c.conditions.of_type(updating_cluster::SUCCEEDED));
-    let last = done.map(|condition| condition.last_transition_time.0).max();
+    // What is dated later than now was dated before the clock was set back, or by another clock.
+    let last = done.map(|condition| condition.last_transition_time.0).filter(|date| *date <= now);
+    let last = last.max();
     let mut told = Vec::new();
     for (at, task) in new.after_stage_task_status.iter().enumerate() {
         let known = old.after_stage_task_status.get(at).is_some_and(has_elapsed);
@@ -84,8 +86,6 @@ pub fn waits_are_whole(
         }
         let wait = config.after_stage_tasks.get(at).and_then(|task| task.wait_time.as_ref());
         let wait: GoDuration = wait.and_then(|text| text.parse().ok()).unwrap_or_default();
-        // What is dated later than now was dated before the clock was set back.
-        let last = last.filter(|last| *last <= now);
         if last.is_some_and(|last| now.duration_since(last) < wait.as_signed_duration()) {
             told.push(broken("S5", format!("{} waited too short", new.stage_name)));
         }

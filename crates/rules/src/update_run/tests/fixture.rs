@@ -27,8 +27,8 @@ use crate::policy::quarantine::brought;
 use crate::record::{Keep, chain};
 use crate::update_run::lifecycle::succeeded_with;
 use crate::update_run::{
-    Action, Approval, ClusterOverride, Observed, Options, OtherRun, Plan, Run, entries_beside,
-    laws, plan,
+    Action, Approval, ClusterOverride, DatesAhead, Observed, Options, OtherRun, Plan, Run,
+    entries_beside, laws, plan,
 };
 
 /// As mirrors hand things out.
@@ -56,8 +56,8 @@ pub struct Fixture {
     pub cluster_overrides: Vec<ClusterOverride>,
     /// What the hub finds and cannot read.
     pub unreadable: Option<String>,
-    /// When the hub found that its clock was set back.
-    pub clock_set_back: Option<Timestamp>,
+    /// What the hub has found dated later than its clock, by run.
+    pub dates_ahead: BTreeMap<usize, DatesAhead>,
     pub version: u64,
     /// Writes so far.
     pub writes: usize,
@@ -147,7 +147,7 @@ impl Fixture {
             approvals: vec![],
             cluster_overrides: vec![],
             unreadable: None,
-            clock_set_back: None,
+            dates_ahead: BTreeMap::new(),
             version: 0,
             writes: 0,
             log: Vec::new(),
@@ -283,7 +283,7 @@ impl Fixture {
             approvals: self.approvals.clone(),
             rivals: rivals.collect(),
             unreadable: self.unreadable.clone(),
-            clock_set_back: self.clock_set_back,
+            dates_ahead: self.dates_ahead.get(&run).cloned().unwrap_or_default(),
             snapshot_gone: self.snapshot_gone(run),
             policy,
             record: Some(Arc::new(self.entries(run).to_vec())),
@@ -305,6 +305,7 @@ impl Fixture {
     /// One pass, carried out until the end or a crash.
     pub fn step(&mut self, run: usize) -> Plan {
         self.let_the_second_act(run);
+        self.dates_ahead.entry(run).or_default().notice(&self.runs[run].status, self.now);
         let plan = plan(&self.seen(run));
         self.carry_out(run, &plan);
         plan

@@ -234,12 +234,68 @@ fn after_a_correction_of_the_clock_a_wait_goes_on_within_half_a_minute() {
         fixture.settle(run);
         // The clock was an hour ahead: the wait begins anew when that is noticed.
         fixture.later(-3600);
-        fixture.clock_set_back = Some(fixture.now);
         let plan = fixture.settle(run);
         assert!(plan.wake.unwrap() <= SignedDuration::from_secs(30), "{:?}", plan.wake);
         fixture.later(59);
         fixture.settle(run);
         assert_eq!(fixture.said(run, "Succeeded"), "");
+        fixture.later(2);
+        fixture.settle(run);
+        assert!(fixture.said(run, "Succeeded").starts_with("True"), "{}", fixture.told(run));
+    });
+}
+
+#[test]
+fn a_date_from_before_the_clock_was_set_back_hides_no_later_end() {
+    both_scopes(|mut fixture| {
+        let first = fixture.create("first", "1", Run);
+        fixture.run_to_the_end(first);
+        fixture.strategy = Some(strategy(json!([
+            {"name": "all", "labelSelector": {}, "beforeStageTasks": [{"type": "Approval"}],
+             "afterStageTasks": [{"type": "TimedWait", "waitTime": "34s"}]},
+        ])));
+        let run = fixture.create("r", "1", Run);
+        fixture.later(360);
+        // The stage says since when it waits by a clock that is ahead.
+        fixture.settle(run);
+        fixture.later(-711);
+        fixture.settle(run);
+        fixture.later(100);
+        fixture.approve();
+        // Everything is in place at once, so the stage goes on waiting, and its date stays.
+        fixture.settle(run);
+        fixture.later(33);
+        fixture.settle(run);
+        assert_eq!(fixture.said(run, "Succeeded"), "");
+        fixture.later(2);
+        fixture.settle(run);
+        assert!(fixture.said(run, "Succeeded").starts_with("True"), "{}", fixture.told(run));
+    });
+}
+
+#[test]
+fn a_hub_whose_clock_is_behind_counts_a_wait_from_the_last_cluster() {
+    const AHEAD: i64 = 223;
+    both_scopes(|mut fixture| {
+        fixture.strategy = Some(strategy(json!([
+            {"name": "all", "labelSelector": {}, "maxConcurrency": 1,
+             "afterStageTasks": [{"type": "TimedWait", "waitTime": "21s"}]},
+        ])));
+        let run = fixture.create("r", "1", Run);
+        for _ in 0..3 {
+            let behind = std::mem::take(&mut fixture.dates_ahead);
+            fixture.later(AHEAD);
+            fixture.settle(run);
+            fixture.available();
+            fixture.settle(run);
+            fixture.later(-AHEAD);
+            fixture.dates_ahead = behind;
+            fixture.settle(run);
+            assert_eq!(fixture.said(run, "Succeeded"), "");
+            fixture.later(20);
+        }
+        fixture.settle(run);
+        assert_eq!(fixture.said(run, "Succeeded"), "", "the last cluster was done 20 s ago");
         fixture.later(2);
         fixture.settle(run);
         assert!(fixture.said(run, "Succeeded").starts_with("True"), "{}", fixture.told(run));

@@ -5,6 +5,7 @@ use flagship_api::staged_update::UpdateRunState::{Run, Stop};
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::crashes::tries_everything;
 use super::fixture::{Fixture, strategy};
 use crate::update_run::lifecycle::has_ended;
 use crate::update_run::{Observed, Plan, plan};
@@ -106,8 +107,13 @@ fn happen(fixture: &mut Fixture, late: &mut Option<(usize, Plan, Observed)>, wha
     }
 }
 
+/// How many histories are tried; more where everything is.
+fn cases() -> u32 {
+    if tries_everything() { 600 } else { 75 }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
 
     /// The fixture itself holds every accepted write against the laws.
     #[test]
