@@ -5,7 +5,9 @@
 //! a failed group are neither known to be there nor known to be gone.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use bytes::Bytes;
 use flagship_api::decode;
 use flagship_api::names::Scope;
 use http::Method;
@@ -64,15 +66,55 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 
 /// Looks at all groups.
 pub async fn discover(client: &Client) -> Discovered {
+    Arc::unwrap_or_clone(Looks::default().look(client).await)
+}
+
+/// Looks at a server again and again. Thousands of looks find what the first one found, so an
+/// answer that is word for word the one before is not read again.
+#[derive(Default)]
+pub struct Looks {
+    /// What `/api` and `/apis` said last, if they said everything.
+    said: Option<(Bytes, Bytes)>,
+    found: Arc<Discovered>,
+}
+
+impl Looks {
+    /// Looks at all groups. What is the same as last time is the same `Arc`.
+    pub async fn look(&mut self, client: &Client) -> Arc<Discovered> {
+        let core = ask(client, "/api").await;
+        let named = ask(client, "/apis").await;
+        let said = match (&core, &named) {
+            (Ok(core), Ok(named)) => Some((core.clone(), named.clone())),
+            _ => None,
+        };
+        if said.is_none() || said != self.said {
+            let (found, is_all) = read(client, core, named).await;
+            (self.said, self.found) = (said.filter(|_| is_all), Arc::new(found));
+        }
+        self.found.clone()
+    }
+}
+
+/// What the two roots say, and whether they said everything.
+async fn read(
+    client: &Client,
+    core: Result<Bytes, ClientError>,
+    named: Result<Bytes, ClientError>,
+) -> (Discovered, bool) {
     let mut found = Discovered::default();
-    match core(client).await {
+    let mut is_all = true;
+    match core.and_then(|body| root::<APIVersions>("/api", &body)) {
         Ok(Root::Aggregated(groups)) => found.add_all(groups),
-        Ok(Root::Plain(core)) => found.ask_group(client, "", "/api", core.versions).await,
+        Ok(Root::Plain(core)) => {
+            is_all = false;
+            found.ask_group(client, "", "/api", core.versions).await;
+        }
         Err(error) => drop(found.failed.insert(String::new(), error.to_string())),
     }
-    match named(client).await {
+    match named.and_then(|body| root::<APIGroupList>("/apis", &body)) {
         Ok(Root::Aggregated(groups)) => found.add_all(groups),
         Ok(Root::Plain(list)) => {
+            is_all = false;
             for group in list.groups {
                 // The preferred version first, as aggregated discovery has it.
                 let preferred = group.preferred_version.map(|version| version.version);
@@ -88,7 +130,7 @@ pub async fn discover(client: &Client) -> Discovered {
             found.blind = true;
         }
     }
-    found
+    (found, is_all)
 }
 
 enum Root<T> {
@@ -102,30 +144,25 @@ struct Groups {
     failed: Vec<(String, String)>,
 }
 
-async fn core(client: &Client) -> Result<Root<APIVersions>, ClientError> {
-    root(client, "/api").await
+async fn ask(client: &Client, path: &str) -> Result<Bytes, ClientError> {
+    client.ask(call(path, AGGREGATED)).await
 }
 
-async fn named(client: &Client) -> Result<Root<APIGroupList>, ClientError> {
-    root(client, "/apis").await
-}
-
-async fn root<T: DeserializeOwned>(client: &Client, path: &str) -> Result<Root<T>, ClientError> {
+fn root<T: DeserializeOwned>(path: &str, body: &[u8]) -> Result<Root<T>, ClientError> {
     #[derive(Deserialize)]
     struct Which {
         kind: String,
     }
-    let body = client.ask(call(path, AGGREGATED)).await?;
-    let which: Option<Which> = serde_json::from_slice(&body).ok();
+    let which: Option<Which> = serde_json::from_slice(body).ok();
     if which.is_some_and(|which| which.kind == "APIGroupDiscoveryList") {
-        let list = decode::decode_list(&body).map_err(|error| unreadable(path, &error))?;
+        let list = decode::decode_list(body).map_err(|error| unreadable(path, &error))?;
         let failed = list.errors.into_iter().map(|error| {
             let group = error.object.key.as_ref().map_or(String::new(), |key| key.name.clone());
             (group, error.to_string())
         });
         return Ok(Root::Aggregated(Groups { groups: list.items, failed: failed.collect() }));
     }
-    serde_json::from_slice(&body).map(Root::Plain).map_err(|error| unreadable(path, &error))
+    serde_json::from_slice(body).map(Root::Plain).map_err(|error| unreadable(path, &error))
 }
 
 fn call<'a>(path: &str, accept: &'a str) -> Call<'a> {

@@ -28,7 +28,7 @@ mod registry;
 #[cfg(test)]
 mod tests;
 
-pub use discovery::{Discovered, ServedType, discover};
+pub use discovery::{Discovered, Looks, ServedType, discover};
 pub use registry::{DynamicSubscription, Readiness, Registry};
 
 /// How the mirror of all types behaves.
@@ -109,16 +109,20 @@ where
         tasks.spawn(self.watch_definitions());
         let mut failures = 0u32;
         let mut asked = false;
+        let (mut looks, mut last) = (Looks::default(), None);
         loop {
-            let found = discover(&self.client).await;
+            let found = looks.look(&self.client).await;
+            let is_new = last.as_ref().is_none_or(|last| !Arc::ptr_eq(last, &found));
             let hopeless = found.blind && !found.is_sure_about("");
             for (group, why) in found.missed() {
                 tracing::warn!(group, why, "a group cannot be discovered");
             }
-            if !hopeless {
+            let counts = running.values().any(|running: &Running| running.absences > 0);
+            if !hopeless && (is_new || counts) {
                 self.adopt(&found, &mut tasks, &mut running);
             }
-            self.registry.discovered(found);
+            self.registry.discovered(is_new.then_some(&found));
+            last = Some(found);
             failures = if hopeless { failures.saturating_add(1) } else { 0 };
             let pause = match failures {
                 0 if asked => SECOND_LOOK.min(self.config.every),

@@ -164,18 +164,25 @@ impl<V> Registry<V> {
         tokio::time::timeout(pause, self.0.ask.notified()).await.is_ok()
     }
 
-    pub(super) fn discovered(&self, found: Discovered) {
+    /// Notes a look, and what it found if that is not what the one before found.
+    pub(super) fn discovered(&self, found: Option<&Discovered>) {
+        if let Some(found) = found {
+            self.learn(found);
+        }
+        self.0.looks.send_modify(|looks| *looks += 1);
+    }
+
+    fn learn(&self, found: &Discovered) {
         let mut state = self.state();
         // What a failed group had stays known; it may well be there still.
         state.types.retain(|resource, _| !found.is_sure_about(&resource.group));
-        state.types.extend(found.types);
+        let types = found.types.iter().map(|(resource, found)| (resource.clone(), found.clone()));
+        state.types.extend(types);
         let State { types, mirrors } = &mut *state;
         for (resource, (served, _)) in mirrors {
             // One that was not found is on its way out; another version may be preferred.
             served.preferred = types.get(resource).is_some_and(|found| found.preferred);
         }
-        drop(state);
-        self.0.looks.send_modify(|looks| *looks += 1);
     }
 
     fn handlers(&self) -> MutexGuard<'_, Vec<Handler<V>>> {

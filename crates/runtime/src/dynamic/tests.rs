@@ -285,6 +285,22 @@ async fn a_version_that_is_no_longer_preferred_keeps_its_mirror_while_it_is_serv
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_answer_that_says_the_same_again_is_not_read_again() {
+    let menu = basic(true);
+    let client = Client::in_process(menu.clone());
+    let mut looks = Looks::default();
+    let first = looks.look(&client).await;
+    assert!(Arc::ptr_eq(&first, &looks.look(&client).await));
+    menu.set("batch", &[("v1", &[("jobs", "Job")])]);
+    let second = looks.look(&client).await;
+    assert_eq!(second.types.len(), first.types.len() + 1);
+    menu.0.lock().unwrap().down = true;
+    assert!(looks.look(&client).await.blind);
+    menu.0.lock().unwrap().down = false;
+    assert_eq!(looks.look(&client).await, second);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_failing_group_keeps_what_it_had() {
     for aggregated in [true, false] {
         let menu = basic(aggregated);
