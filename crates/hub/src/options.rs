@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use flagship_rules::placement::Batching;
 use flagship_rules::placement::selection::SelectionOptions;
+use flagship_rules::record::retention::Retention;
 use flagship_rules::{admission, membership, update_run};
 use flagship_runtime::lease::LeaseConfig;
 use flagship_runtime::queue::RateLimit;
@@ -67,6 +68,9 @@ pub struct Options {
     /// How long a cluster may take before its update run is stuck, and how long a new run
     /// waits for the scheduler.
     pub update_runs: update_run::Options,
+    /// How long records of runs are kept, and of how many: `--rollout-record-age`,
+    /// `--rollout-record-runs`.
+    pub record_retention: Retention,
     /// Update runs of one scope that are looked at side by side.
     pub concurrent_update_runs: usize,
     /// How long failed update runs wait. Many may run at once, and none waits for another.
@@ -117,6 +121,7 @@ impl Default for Options {
             batching: Batching::default(),
             concurrent_resource_changes: 20,
             update_runs: update_run::Options::default(),
+            record_retention: Retention::default(),
             concurrent_update_runs: 50,
             update_run_limit: RateLimit { qps: 100.0, burst: 1000, ..RateLimit::PLACEMENT },
             pod_disruption_budgets: true,

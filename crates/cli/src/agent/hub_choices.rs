@@ -13,6 +13,7 @@ use flagship_hub::policies::Config;
 use flagship_rules::admission::guard_rails;
 use flagship_rules::egress::{Allowed, target};
 use flagship_rules::record::Keep;
+use flagship_rules::record::retention::Retention;
 use flagship_runtime::network::Tcp;
 use jiff::SignedDuration;
 
@@ -57,6 +58,12 @@ pub struct HubChoices {
     /// Of which runs a RolloutRecord is kept; of those under a policy if left out
     #[arg(long, value_enum, ignore_case = true, value_name = "RUNS")]
     rollout_records: Option<RolloutRecords>,
+    /// How long a RolloutRecord is kept
+    #[arg(long, default_value = "2160h", value_parser = duration)]
+    rollout_record_age: Duration,
+    /// Of how many runs RolloutRecords are kept, in each namespace and of those without one
+    #[arg(long, default_value_t = 1000, value_name = "COUNT")]
+    rollout_record_runs: usize,
     /// Where notification channels may call, between commas: hosts, *.hosts, addresses or
     /// networks, each with or without :port; nowhere if left out
     #[arg(long, default_value = "", value_name = "PLACES", value_parser = str::parse::<Allowed>)]
@@ -98,6 +105,9 @@ impl HubChoices {
             range.clone(),
         );
         complaints.lasts("force-delete-wait-time", self.force_delete_wait_time, range);
+        let years = Duration::from_secs(3600)..=Duration::from_secs(20 * 365 * 24 * 3600);
+        complaints.lasts("rollout-record-age", self.rollout_record_age, years);
+        complaints.within("rollout-record-runs", self.rollout_record_runs, 1..=100_000);
     }
 
     /// Puts the choices into what a hub is told.
@@ -112,6 +122,8 @@ impl HubChoices {
                 RolloutRecords::All => Keep::All,
             };
         }
+        options.record_retention =
+            Retention { age: signed(self.rollout_record_age), runs: self.rollout_record_runs };
         options.egress.allowed = self.allow_egress.clone();
         options.egress.network = Some(Arc::new(Tcp::default()));
         options.console_url = self.console_url.clone();
@@ -187,6 +199,18 @@ mod tests {
             ("--rollout-records=All", Keep::All),
         ] {
             assert_eq!(chosen(line).update_runs.records, kept, "{line}");
+        }
+    }
+
+    #[test]
+    fn records_are_kept_as_long_and_of_as_many_runs_as_asked() {
+        let kept = chosen("--rollout-record-age=720h --rollout-record-runs=50").record_retention;
+        assert_eq!(kept, Retention { age: SignedDuration::from_hours(720), runs: 50 });
+        let mut complaints = Complaints::default();
+        read("--rollout-record-age=1s --rollout-record-runs=0").check(&mut complaints);
+        let told = complaints.settle().unwrap_err().to_string();
+        for flag in ["rollout-record-age", "rollout-record-runs"] {
+            assert!(told.contains(flag), "{told}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! How long records are kept: 90 days and 1,000 runs, the oldest go first.
+//! How long records are kept, and of how many runs; the oldest go first.
 //!
 //! A record is removed whole, with all its parts, and never while its run is under way, so
 //! every chain that is left verifies from its first entry. The record that follows a removed
@@ -11,10 +11,20 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
-/// How long a record is kept.
-pub const AGE: SignedDuration = SignedDuration::from_hours(90 * 24);
-/// Of how many runs records are kept.
-pub const RUNS: usize = 1000;
+/// What is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// How long a record is kept.
+    pub age: SignedDuration,
+    /// Of how many runs records are kept, in each namespace and without one.
+    pub runs: usize,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { age: SignedDuration::from_hours(90 * 24), runs: 1000 }
+    }
+}
 
 /// That the record before this one was removed by retention.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +49,7 @@ impl Checkpoint {
 /// ended.
 pub fn expired(
     records: &[&ObjectMeta],
+    kept: Retention,
     under_way: impl Fn(&str) -> bool,
     now: Timestamp,
 ) -> Vec<String> {
@@ -51,9 +62,9 @@ pub fn expired(
     }
     let mut by_age: Vec<(Timestamp, &str)> = runs.iter().map(|(uid, at)| (*at, *uid)).collect();
     by_age.sort_unstable();
-    let too_many = by_age.len().saturating_sub(RUNS);
+    let too_many = by_age.len().saturating_sub(kept.runs);
     let over = by_age.iter().enumerate().filter(|(at, (created, uid))| {
-        (*at < too_many || now.duration_since(*created) > AGE) && !under_way(uid)
+        (*at < too_many || now.duration_since(*created) > kept.age) && !under_way(uid)
     });
     over.map(|(_, (_, uid))| (*uid).to_owned()).collect()
 }
@@ -96,10 +107,14 @@ mod tests {
             meta("long", "2026-05-03T00:00:00Z"),
         ];
         let all: Vec<&ObjectMeta> = all.iter().collect();
-        assert_eq!(expired(&all, |uid| uid == "open", now), ["old"]);
+        assert_eq!(expired(&all, Retention::default(), |uid| uid == "open", now), ["old"]);
+        let month = Retention { age: SignedDuration::from_hours(28 * 24), runs: 1000 };
+        assert_eq!(expired(&all, month, |uid| uid == "open", now), ["old", "young", "long"]);
+        let one = Retention { runs: 1, ..Retention::default() };
+        assert_eq!(expired(&all, one, |uid| uid == "open", now), ["old", "young"]);
         let many: Vec<ObjectMeta> =
-            (0..RUNS + 2).map(|at| meta(&format!("r{at:05}"), "2026-05-01T00:00:00Z")).collect();
+            (0..1002).map(|at| meta(&format!("r{at:05}"), "2026-05-01T00:00:00Z")).collect();
         let many: Vec<&ObjectMeta> = many.iter().collect();
-        assert_eq!(expired(&many, |_| false, now), ["r00000", "r00001"]);
+        assert_eq!(expired(&many, Retention::default(), |_| false, now), ["r00000", "r00001"]);
     }
 }

@@ -244,8 +244,8 @@ async fn remove_old<S: Scoped>(
     let under_way = |uid: &str| {
         uid == run.uid || scope.runs.with_uid(uid).is_some_and(|known| !known.rival.ended)
     };
-    let now = cx.env.now();
-    for uid in retention::expired(&known, under_way, now).iter().take(REMOVED_AT_ONCE) {
+    let (now, kept) = (cx.env.now(), cx.options.record_retention);
+    for uid in retention::expired(&known, kept, under_way, now).iter().take(REMOVED_AT_ONCE) {
         let old = parts::<S>(cx, run.namespace.as_deref(), uid).await?;
         for follower in retention::followers(&known, uid) {
             let name = follower.name.as_deref().unwrap_or_default();
