@@ -15,6 +15,7 @@ use flagship_runtime::lease::{Leadership, run_while_leading};
 use flagship_runtime::metrics::Metrics;
 use flagship_runtime::readiness::{Readiness, ReadinessState};
 use futures::future::{Either, select};
+use jiff::Timestamp;
 use tokio::task::JoinSet;
 
 use crate::definitions::{self, Undefined};
@@ -51,6 +52,8 @@ pub(crate) struct Context {
     pub notices: notification::Notices,
     /// The checks that runs want asked.
     pub checks: checks::Checks,
+    /// When the mirrors were filled: what members say is heard since then.
+    pub listening_since: Timestamp,
 }
 
 impl Hub {
@@ -87,7 +90,7 @@ impl Hub {
     /// One tenure, from the first list to the last pass.
     async fn tenure(&self, leadership: Leadership, stop: impl Future<Output = ()>) {
         let mut stop = pin!(stop);
-        let cx = Context {
+        let mut cx = Context {
             client: self.client.clone(),
             env: self.env.clone(),
             metrics: self.metrics.clone(),
@@ -96,6 +99,7 @@ impl Hub {
             readiness: self.readiness.clone(),
             notices: notification::Notices::new(&self.metrics),
             checks: checks::Checks::new(&self.metrics),
+            listening_since: self.env.now(),
         };
         // Dropped with the tenure, and everything in it.
         let mut tasks = JoinSet::new();
@@ -111,6 +115,7 @@ impl Hub {
             }
         }
         tracing::info!("the mirrors are filled");
+        cx.listening_since = cx.env.now();
         cx.readiness.set(|| Readiness::Working);
         let mirrors = Arc::new(mirrors);
         let membership = wanted.membership.then(|| membership::controllers(&cx, &mirrors));

@@ -54,6 +54,7 @@ impl Shell {
         };
         let observed = Observed {
             now: self.cx.env.now(),
+            listening_since: self.cx.listening_since,
             member: seen.cluster.as_deref().map(member),
             profile: seen.profile.as_deref().map(|profile| profile.value.clone()),
             heartbeat_threshold: self.cx.options.unhealthy_after,

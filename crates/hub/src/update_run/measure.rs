@@ -30,6 +30,7 @@ impl FilledMirrors {
         let metrics = Metrics::default();
         let cx = Context {
             client,
+            listening_since: env.now(),
             env,
             notices: Notices::new(&metrics),
             checks: crate::checks::Checks::new(&metrics),

@@ -29,6 +29,9 @@ pub const MANAGER: &str = "KubeFleet";
 pub struct Observed {
     /// The present moment.
     pub now: Timestamp,
+    /// Since when this hub listens: what members said before, it may not have heard.
+    #[serde(default)]
+    pub listening_since: Timestamp,
     /// The MemberCluster; `None` once it is gone.
     pub member: Option<Member>,
     /// Its profile, if there is one.
@@ -177,7 +180,7 @@ fn status(
             }),
         }];
     }
-    let (health, wake) = health(seen, member);
+    let (health, wake) = health(seen, member, profile);
     health.set(&mut status.conditions, Generation(profile.generation), seen.now);
     (status, wake)
 }
@@ -187,9 +190,25 @@ fn status(
 /// heartbeats, and write it twice a minute.
 const NEXT_HEARTBEAT: SignedDuration = SignedDuration::from_secs(60);
 
+/// How long a hub that has just begun to listen goes on waiting before it calls a member lost: as
+/// long as for one that it has just heard. What it already called lost, it does not take back.
+fn waits_still(seen: &Observed, profile: &Profile) -> Option<SignedDuration> {
+    let known = profile.status.conditions.of_type(cluster_profile::CONTROL_PLANE_HEALTHY);
+    if known.is_some_and(|known| known.reason == reason::HEARTBEAT_LOST) {
+        return None;
+    }
+    let listened = seen.now.duration_since(seen.listening_since);
+    let left = seen.heartbeat_threshold + NEXT_HEARTBEAT - listened;
+    (left > SignedDuration::ZERO).then_some(left)
+}
+
 /// Whether the member's API server answers, and when a heartbeat that is good now would be
 /// too old.
-fn health(seen: &Observed, member: &Member) -> (ConditionDraft, Option<SignedDuration>) {
+fn health(
+    seen: &Observed,
+    member: &Member,
+    profile: &Profile,
+) -> (ConditionDraft, Option<SignedDuration>) {
     let subject = || draft(cluster_profile::CONTROL_PLANE_HEALTHY);
     let agents = &member.status.agent_status;
     let Some(agent) = agents.iter().find(|agent| agent.r#type == AgentType::MemberAgent) else {
@@ -203,7 +222,9 @@ fn health(seen: &Observed, member: &Member) -> (ConditionDraft, Option<SignedDur
     };
     let heard = agent.last_received_heartbeat.as_ref().map_or(Timestamp::UNIX_EPOCH, |at| at.0);
     let left = seen.heartbeat_threshold - seen.now.duration_since(heard);
-    if left < SignedDuration::ZERO {
+    let is_old = left < SignedDuration::ZERO;
+    let waits = waits_still(seen, profile).filter(|_| is_old);
+    if is_old && waits.is_none() {
         let said =
             "The Fleet member agent has lost its heartbeat connection to the Fleet hub cluster";
         return (subject().is_false(reason::HEARTBEAT_LOST).because(said), None);
@@ -219,5 +240,5 @@ fn health(seen: &Observed, member: &Member) -> (ConditionDraft, Option<SignedDur
             .is_true(reason::HEALTHY)
             .because("The Fleet member agent reports that the API server is healthy"),
     };
-    (told, Some(left + NEXT_HEARTBEAT))
+    (told, Some(waits.unwrap_or(left + NEXT_HEARTBEAT)))
 }

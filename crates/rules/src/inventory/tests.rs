@@ -55,6 +55,7 @@ fn profile() -> Profile {
 fn observed(member: Option<Member>, profile: Option<Profile>) -> Observed {
     Observed {
         now: Timestamp::from_second(NOW).unwrap(),
+        listening_since: Timestamp::UNIX_EPOCH,
         member,
         profile,
         heartbeat_threshold: SignedDuration::from_secs(60),
@@ -151,6 +152,34 @@ fn health_has_six_outcomes_and_the_first_that_fits_counts() {
         assert_eq!(health.observed_generation, Some(1));
         assert_eq!(plan.wake, wake.map(SignedDuration::from_millis), "{reason}");
     }
+}
+
+// Members were heard by nobody while no hub listened.
+#[test]
+fn a_hub_that_has_just_begun_to_listen_waits_before_it_calls_a_member_lost() {
+    let told = |listened: i64, profile: Profile| {
+        let silent = member(joined(), healthy(NOW - 3600, "True"));
+        let seen = Observed {
+            listening_since: Timestamp::from_second(NOW - listened).unwrap(),
+            ..observed(Some(silent), Some(profile))
+        };
+        let plan = plan(&seen);
+        let status = plan.actions.iter().find_map(|action| match action {
+            Action::Status(status) => Some(status.conditions[0].reason.clone()),
+            _ => None,
+        });
+        (status, plan.wake.map(|wake| wake.as_secs()), plan)
+    };
+    let healthy = Some("MemberClusterAPIServerHealthy".to_owned());
+    let lost = Some("MemberAgentHeartbeatLost".to_owned());
+    assert_eq!(told(0, profile()).0, healthy);
+    assert_eq!(told(0, profile()).1, Some(120), "as long as after a heartbeat");
+    assert_eq!(told(119, profile()).1, Some(1));
+    let (status, wake, plan) = told(120, profile());
+    assert_eq!((status, wake), (lost, None));
+    // What an earlier hub called lost stays so until it is heard.
+    let known = Profile { status: status_of(&plan).clone(), ..profile() };
+    assert_eq!(told(0, known).0, None);
 }
 
 #[test]

@@ -71,6 +71,30 @@ async fn a_silent_member_is_noticed_though_nothing_happens() {
     becomes(&fleet, "member1", "True", "MemberClusterAPIServerHealthy").await;
 }
 
+// The agents go on, and the new hub first sees what the old one noted of them ten minutes ago.
+#[tokio::test(start_paused = true)]
+async fn a_hub_that_was_away_calls_no_member_lost_that_was_there() {
+    let mut fleet = fleet().await;
+    let since = |profile: &Value| profile["status"]["conditions"][0]["lastTransitionTime"].clone();
+    for name in ["member1", "member2"] {
+        becomes(&fleet, name, "True", "MemberClusterAPIServerHealthy").await;
+    }
+    let before = since(&fleet.clusters.hub.get(PROFILES, SYSTEM, "member1").await);
+    for outage in [65, 600] {
+        fleet.kill(HUB).await;
+        fleet.pass(outage).await;
+        fleet.start(HUB);
+        fleet.pass(300).await;
+        let hub = &fleet.clusters.hub;
+        for name in ["member1", "member2"] {
+            let profile = hub.get(PROFILES, SYSTEM, name).await;
+            assert_eq!(health(&profile).0, "True");
+        }
+        let profile = hub.get(PROFILES, SYSTEM, "member1").await;
+        assert_eq!(since(&profile), before, "after {outage} s without a hub");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_member_that_leaves_takes_its_profile_along() {
     let fleet = fleet().await;
