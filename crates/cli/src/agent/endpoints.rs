@@ -1,7 +1,9 @@
 //! `/healthz`, `/readyz` and `/metrics` of an agent, over plain HTTP as probes expect.
 //!
-//! A bind address is Go's: `:8080` listens everywhere, `0` or nothing listens nowhere.
+//! A bind address is Go's: `:8080` listens everywhere, in IPv4 and IPv6; `0` or nothing listens nowhere.
 
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -46,12 +48,24 @@ pub async fn listen(flag: &str, address: &str) -> anyhow::Result<Option<TcpListe
     if address.is_empty() || address == "0" {
         return Ok(None);
     }
-    let full =
-        if address.starts_with(':') { format!("0.0.0.0{address}") } else { address.to_owned() };
-    let listener = TcpListener::bind(&full)
-        .await
+    let listener = match address.strip_prefix(':').map(str::parse) {
+        Some(Ok(port)) => everywhere(port).await,
+        _ => TcpListener::bind(address).await,
+    };
+    let listener = listener
         .with_context(|| format!("cannot listen on {address} (--{flag}; 0 turns it off)"))?;
     Ok(Some(listener))
+}
+
+/// Listens on every address of this machine, of both families: a pod may have addresses of one
+/// alone, or of both. Where there is no IPv6 the older family is all there is.
+pub async fn everywhere(port: u16) -> io::Result<TcpListener> {
+    match TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).await {
+        Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
+            TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).await
+        }
+        listener => listener,
+    }
 }
 
 /// Listens on each address that is not turned off, and serves until the set is dropped.
@@ -111,6 +125,10 @@ const EXPOSITION: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
+    use tokio::net::TcpStream;
+
     use super::*;
 
     fn answers(unready: Option<&'static str>) -> Answers {
@@ -160,6 +178,21 @@ mod tests {
     async fn a_disabled_address_listens_nowhere() {
         for address in ["", "0"] {
             assert!(listen("metrics-bind-address", address).await.unwrap().is_none());
+        }
+    }
+
+    /// A pod of a cluster with IPv6 alone has no other address, nor has its probe.
+    #[tokio::test]
+    async fn a_port_without_an_address_is_reached_by_both_families() {
+        let listener = listen("health-probe-bind-address", ":0").await.unwrap().unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let mut families = vec![SocketAddr::from((Ipv4Addr::LOCALHOST, port))];
+        // Some machines have no IPv6 at all.
+        if TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).await.is_ok() {
+            families.push(SocketAddr::from((Ipv6Addr::LOCALHOST, port)));
+        }
+        for address in families {
+            assert!(TcpStream::connect(address).await.is_ok(), "{address}");
         }
     }
 

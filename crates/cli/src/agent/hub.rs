@@ -82,8 +82,8 @@ pub struct Hub {
     /// The service in front of the webhooks
     #[arg(long, default_value = "fleetwebhook")]
     webhook_service_name: String,
-    /// Where webhooks are listened for
-    #[arg(long, default_value = "0.0.0.0", value_name = "ADDRESS")]
+    /// Where webhooks are listened for; everywhere if it is empty
+    #[arg(long, default_value = "", value_name = "ADDRESS")]
     webhook_bind_address: String,
     /// The port of the webhooks, here and of their service
     #[arg(long, default_value_t = 9443, value_name = "PORT")]

@@ -38,6 +38,7 @@ pub use registration::{Reach, Trust};
 use serving::Answering;
 use shared::{Kept, SharedCertificate};
 
+use super::endpoints;
 use super::tls::{Shown, Tls};
 
 /// How often the Secret of a shared certificate is looked at, in units of [`AGAIN`].
@@ -157,7 +158,7 @@ impl Pending {
 }
 
 impl Webhooks {
-    /// Listens at an address, with this certificate.
+    /// Listens at an address, everywhere if none is named, with this certificate.
     pub async fn listen(
         client: &Client,
         env: &Env,
@@ -166,8 +167,12 @@ impl Webhooks {
         address: (&str, u16),
         certificate: Certificate<'_>,
     ) -> anyhow::Result<Self> {
-        let listener = TcpListener::bind(address).await.with_context(|| {
-            let (host, port) = address;
+        let (host, port) = address;
+        let listener = match host {
+            "" => endpoints::everywhere(port).await,
+            _ => TcpListener::bind(address).await,
+        };
+        let listener = listener.with_context(|| {
             format!(
                 "cannot listen on {host}:{port} for webhooks (--webhook-port and \
                  --webhook-bind-address choose another place, --enable-webhook=false turns them off)"
