@@ -3,36 +3,43 @@
 //! A fleet serves although a member could not be registered: whoever has to repair that needs
 //! its API. [`Joining::until`] tells who is left and why, [`Joining::go_on`] keeps trying.
 //!
-//! All members are looked at by one list, and the pause between two lists grows with the fleet,
-//! so that waiting costs as much time for each member in a large one as in a small one.
+//! All members are looked at by one list, at the start and at the end. In between the hub's store
+//! is watched, so that waiting costs as much time for each member in a large fleet as in a small
+//! one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use flagship_api::cluster::MemberCluster;
+use flagship_api::condition_type::member_cluster;
 use flagship_api::names::ObjectKey;
-use flagship_runtime::client::{Client, Selection};
+use flagship_runtime::client::{Client, ResourceType, Selection};
+use flagship_store::{Filter, Store, WatchEnd, WatchEvent, WatchFrom};
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::has_joined;
 
-/// How soon members that have not joined are looked at again: at least, and for each of them.
-const POLL: Duration = Duration::from_millis(10);
-const POLL_EACH: Duration = Duration::from_micros(100);
-/// Between two looks at least this many times what the last one took, so that looking at many
+/// How soon members that the watch does not show as joined are listed again: what holds them up
+/// may be nothing that a watch shows.
+const POLL: Duration = Duration::from_secs(1);
+/// Between two lists at least this many times what the last one took, so that looking at many
 /// members takes little from what lets them join.
-const POLL_SHARE: u32 = 4;
+const POLL_SHARE: u32 = 20;
 /// Members that are registered side by side.
-const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 64;
 /// The same once it is known that somebody has to do something about it.
 const RETRY: Duration = Duration::from_secs(5);
 
 /// The members that have not joined yet.
 pub struct Joining {
     hub: Client,
+    /// The hub's objects, to see at once when a member has joined.
+    store: Arc<Store>,
     members: Vec<Candidate>,
 }
 
@@ -50,12 +57,16 @@ pub struct Candidate {
 
 impl Joining {
     /// Of these members, by their registrations, through a client of the hub.
-    pub fn new(hub: Client, members: impl IntoIterator<Item = (String, Value)>) -> Self {
+    pub fn new(
+        hub: Client,
+        store: Arc<Store>,
+        members: impl IntoIterator<Item = (String, Value)>,
+    ) -> Self {
         let candidate = |(name, registration)| {
             let why = "it has not joined yet".to_owned();
             Candidate { name, why, registration, has_joined: false, is_held: false }
         };
-        Self { hub, members: members.into_iter().map(candidate).collect() }
+        Self { hub, store, members: members.into_iter().map(candidate).collect() }
     }
 
     /// Registers all and waits until each has joined, or is held up by something that does
@@ -75,8 +86,40 @@ impl Joining {
                 left = self.members.len();
                 last_joined = Instant::now();
             }
-            let each = POLL_EACH * u32::try_from(left).unwrap_or(u32::MAX);
-            tokio::time::sleep(POLL.max(each).max(begun.elapsed() * POLL_SHARE)).await;
+            let pause = POLL.max(begun.elapsed() * POLL_SHARE);
+            let end = (Instant::now() + pause).min(last_joined + patience);
+            // Whether it was seen or the time was up, the next list says what is so.
+            drop(tokio::time::timeout_at(end, self.all_seen()).await);
+        }
+    }
+
+    /// Waits until the store has shown each member that is not held up as joined.
+    async fn all_seen(&self) {
+        let missing = self.members.iter().filter(|member| !member.is_held);
+        let mut missing: BTreeSet<&str> = missing.map(|member| &*member.name).collect();
+        let of = ResourceType::of::<MemberCluster>();
+        let resource = format!("{}.{}", of.plural, of.group);
+        while !missing.is_empty() {
+            let from = WatchFrom::CurrentThenLive;
+            // Only a start in the past can be too old.
+            let Ok(mut shown) = self.store.watch(&resource, from, Filter::default()) else {
+                return;
+            };
+            while let Some(event) = shown.next().await {
+                if let WatchEvent::Added(object) | WatchEvent::Modified(object) = &event
+                    && missing.contains(&*object.key.name)
+                    && Glance::at(&object.json).has_joined()
+                {
+                    missing.remove(&*object.key.name);
+                    if missing.is_empty() {
+                        return;
+                    }
+                }
+            }
+            // One that is read too slowly is begun again.
+            if shown.why_closed() != Some(WatchEnd::Lagged) {
+                return;
+            }
         }
     }
 
@@ -117,6 +160,37 @@ impl Joining {
         }
         stream::iter(missing).buffer_unordered(AT_ONCE).collect::<()>().await;
         self.members.retain(|member| !member.has_joined);
+    }
+}
+
+/// What says that a member has joined, read out of a stored object without the rest of it.
+#[derive(Default, Deserialize)]
+struct Glance {
+    #[serde(default)]
+    status: Conditions,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Conditions {
+    conditions: Vec<Condition>,
+}
+
+#[derive(Deserialize)]
+struct Condition {
+    r#type: String,
+    status: String,
+}
+
+impl Glance {
+    /// What is there; nothing in what cannot be read, which the next list tells.
+    fn at(json: &[u8]) -> Self {
+        serde_json::from_slice(json).unwrap_or_default()
+    }
+
+    fn has_joined(&self) -> bool {
+        let conditions = &self.status.conditions;
+        conditions.iter().any(|one| one.r#type == member_cluster::JOINED && one.status == "True")
     }
 }
 

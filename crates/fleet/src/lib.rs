@@ -29,6 +29,7 @@ use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
 use flagship_runtime::metrics::Metrics;
 use serde_json::{Value, json};
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 pub use build::FleetBuilder;
 pub use cluster_host::{ClusterHost, Storage};
@@ -112,7 +113,8 @@ impl EmbeddedFleet {
     /// The members as they are to be registered, through a client of the hub.
     pub fn joining(&self, hub: Client) -> Joining {
         let members = self.spec.members.iter();
-        Joining::new(hub, members.map(|name| (name.clone(), self.registration(name))))
+        let store = self.handle(HUB).store().clone();
+        Joining::new(hub, store, members.map(|name| (name.clone(), self.registration(name))))
     }
 
     /// Starts the hub's controllers, or the agent of a member.
@@ -150,13 +152,13 @@ impl EmbeddedFleet {
 
     /// A client of a cluster, under this name as a caller and as a manager of fields.
     pub fn client(&self, cluster: &str, caller: &str) -> Client {
-        Client::in_process(self.handles[cluster].called_by(caller)).named(caller)
+        client_of(self.handles[cluster].called_by(caller)).named(caller)
     }
 
     /// The same for whoever sets the fleet up: webhooks and policies of users are not asked.
     pub fn unguarded_client(&self, cluster: &str, caller: &str) -> Client {
         let handle = self.handles[cluster].unguarded().called_by(caller);
-        Client::in_process(handle).named(caller)
+        client_of(handle).named(caller)
     }
 
     /// The embedded clusters by name, the hub among them.
@@ -193,6 +195,15 @@ impl EmbeddedFleet {
         if let Err(refusal) = self.host.close_storage() {
             tracing::error!(%refusal, "the last changes could not be stored");
         }
+    }
+}
+
+/// A client of an embedded cluster. By one thread requests wait in line for a task, so that other
+/// tasks run in between as they would if the server were elsewhere.
+fn client_of(handle: ClusterHandle) -> Client {
+    match Handle::current().runtime_flavor() {
+        RuntimeFlavor::CurrentThread => Client::in_process(handle),
+        _ => Client::direct(handle),
     }
 }
 

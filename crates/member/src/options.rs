@@ -30,6 +30,10 @@ pub struct Options {
     pub collect_namespaces: bool,
     /// The namespace on the member in which the agent itself lives; no Work may touch it.
     pub home: String,
+    /// Heartbeats come at whole multiples of this span, none later than without it: members of
+    /// one process then speak together, and a disk that keeps what they say is flushed once for
+    /// many of them. Zero lets each speak for itself.
+    pub heartbeats_together: Duration,
     /// The lease to hold on the member while working; `None` for an agent that is alone.
     pub lease: Option<LeaseConfig>,
     /// How long passes under way may take to end when the agent is stopped.
@@ -47,6 +51,7 @@ impl Default for Options {
             report: apply::Options::default(),
             collect_namespaces: false,
             home: SYSTEM_NAMESPACE.to_owned(),
+            heartbeats_together: Duration::ZERO,
             lease: None,
             stop_grace: Duration::from_secs(30),
         }

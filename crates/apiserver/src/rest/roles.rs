@@ -18,7 +18,7 @@ use super::cluster::{Caller, Cluster, ClusterHandle, Ctx, Place};
 use super::{tokens, write};
 use crate::auth::rbac::grant::Grant;
 use crate::auth::rbac::{CLUSTER_BINDINGS, CLUSTER_ROLES, Policy, Rule, bootstrap};
-use crate::auth::{Decision, RequestAttributes};
+use crate::auth::{Decision, RequestAttributes, group};
 use crate::registry::Kind;
 
 /// Roles may gather from roles that gather, this deep.
@@ -84,6 +84,9 @@ pub(super) fn check(
     {
         return Ok(());
     }
+    if is_master(caller) {
+        return Ok(());
+    }
     let grant = Grant {
         user: &caller.user(),
         policy: &cluster.policy.current(&cluster.store),
@@ -94,8 +97,18 @@ pub(super) fn check(
     grant.check(new, old)
 }
 
+/// Whether the caller may do everything. Asked before the policy, which is brought up to date
+/// with whatever was written since somebody last asked: a hub that makes a Role and a binding for
+/// each of thousands of members would do that after each of them.
+fn is_master(caller: &Caller) -> bool {
+    caller.groups.iter().any(|of| &**of == group::MASTERS)
+}
+
 /// Refuses to make by PUT or PATCH what the caller may not create.
 pub(super) fn check_create(ctx: &Ctx<'_>) -> Result<(), ApiError> {
+    if is_master(ctx.caller) {
+        return Ok(());
+    }
     let (user, place) = (ctx.caller.user(), ctx.place);
     let gv = &place.served.version().gv;
     let at = ObjectPath {

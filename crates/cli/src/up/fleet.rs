@@ -75,6 +75,8 @@ const HEARTBEAT_SECONDS: u32 = 15;
 /// With more members than this, heartbeats come once a minute, KubeFleet's default: they are
 /// most of what a large fleet writes while nothing happens.
 const FREQUENT_HEARTBEATS: usize = 100;
+/// And those that fall due within such a span are sent together.
+const HEARTBEATS_TOGETHER: Duration = Duration::from_secs(2);
 /// How long no member may join before something is wrong with those that are left.
 const JOINING: Duration = Duration::from_secs(60);
 
@@ -85,11 +87,15 @@ impl Shape {
             self.members.iter().map(|name| (name.clone(), self.labels.all_of(name))).collect();
         if self.members.len() <= FREQUENT_HEARTBEATS {
             spec.heartbeat_seconds = HEARTBEAT_SECONDS;
+        } else {
+            spec.member.heartbeats_together = HEARTBEATS_TOGETHER;
         }
         spec.hub.update_runs.stuck_after =
             self.stuck_after.try_into().context("--stuck-after is too long")?;
         spec.hub.batching = self.batching;
         self.hub.choose(&mut spec.hub);
+        // How many members are looked at side by side follows from it.
+        spec.hub.max_fleet_size = spec.hub.max_fleet_size.max(self.members.len());
         spec.policies = self.policies.clone();
         spec.workloads = WorkloadConfig { nodes: self.nodes.each(), ..WorkloadConfig::default() };
         spec.nodes = self.nodes.named().clone();
@@ -138,8 +144,7 @@ impl Fleet {
         let left = joining.left().iter().map(told).collect();
         let labels = labels_of(&user).await;
         let mut tasks = vec![tokio::spawn(joining.go_on())];
-        tasks.extend(kept.map(|kept| tokio::spawn(scrub(kept))));
-        tasks.push(tokio::spawn(expire_events(embedded.handles().values().cloned().collect())));
+        tasks.extend(looks(kept, embedded.handles().values().cloned().collect()));
         Ok(Self { embedded, user, left, labels, tasks })
     }
 
@@ -210,6 +215,13 @@ async fn open_ports(embedded: &EmbeddedFleet, shape: &Shape) -> anyhow::Result<(
     Ok(())
 }
 
+/// Looks at Events and at the store from time to time, each in a task of its own.
+fn looks(kept: Option<Durable>, clusters: Vec<ClusterHandle>) -> Vec<JoinHandle<()>> {
+    let mut tasks = vec![tokio::spawn(expire_events(clusters))];
+    tasks.extend(kept.map(|kept| tokio::spawn(scrub(kept))));
+    tasks
+}
+
 /// How often Events are looked at, whether their hour has passed.
 const EXPIRING: Duration = Duration::from_secs(60);
 
@@ -239,7 +251,62 @@ async fn scrub(kept: Durable) {
 
 #[cfg(test)]
 mod tests {
+    use flagship_apiserver::rest::Server;
+    use flagship_store::env::Env as ServerEnv;
+    use flagship_store::{Limits, Scope};
+    use serde_json::json;
+
     use super::*;
+
+    /// How many seconds pass until it is so.
+    async fn seconds_until(is_so: impl Fn() -> bool) -> u64 {
+        let mut passed = 0;
+        while !is_so() {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            passed += 1;
+            assert!(passed < 2 * 3600, "it does not happen");
+        }
+        passed
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn events_are_looked_at_every_minute() {
+        let cluster = Server::new(ServerEnv::simulated(1)).add_cluster("hub");
+        let event = json!({"metadata": {"name": "said"}, "reason": "Said",
+            "involvedObject": {"namespace": "default"}});
+        cluster.local("somebody").create("events", "default", event).await.unwrap();
+        let _tasks = looks(None, vec![cluster.clone()]);
+        let events = || cluster.store().list("events", Scope::All).items.len();
+        let passed = seconds_until(|| events() == 0).await;
+        assert!((3600..3662).contains(&passed), "after {passed} s");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_store_is_looked_at_every_hour() {
+        let folder = std::env::temp_dir().join(format!("flagship-looks-{}", std::process::id()));
+        drop(std::fs::remove_dir_all(&folder));
+        std::fs::create_dir(&folder).unwrap();
+        let file = folder.join("data.redb");
+        let kept = Durable::open(&file).unwrap();
+        let env = ServerEnv::simulated(1);
+        let store = kept.store("hub", env.clone(), Limits::default()).unwrap();
+        let cluster = Server::new(env).add_cluster_with("hub", store);
+        let map = json!({"metadata": {"name": "precious"}});
+        cluster.local("somebody").create("configmaps", "default", map).await.unwrap();
+        let _tasks = looks(Some(kept.clone()), Vec::new());
+        tokio::time::sleep(Duration::from_secs(2 * 3600 + 60)).await;
+        assert_eq!(kept.trouble(), None);
+        // Somebody else writes into the file.
+        let mut bytes = std::fs::read(&file).unwrap();
+        let name = b"\"name\":\"precious\"";
+        while let Some(at) = bytes.windows(name.len()).position(|window| window == name) {
+            bytes[at + 8] = b'x';
+        }
+        std::fs::write(&file, bytes).unwrap();
+        let passed = seconds_until(|| kept.trouble().is_some()).await;
+        assert!((3500..3600).contains(&passed), "after {passed} s");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn clusters_remember_as_much_as_the_memory_budget_says() {

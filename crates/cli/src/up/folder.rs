@@ -325,6 +325,35 @@ mod tests {
         fs::remove_dir_all(&path).unwrap();
     }
 
+    // The disk is a small file system in memory, which takes rights to mount.
+    #[test]
+    fn the_small_files_of_a_start_are_written_with_what_is_held_in_reserve() {
+        let disk = scratch("reserve");
+        fs::create_dir(&disk).unwrap();
+        let run = |program: &str, arguments: &[&str]| {
+            let ended = Command::new(program).args(arguments).arg(&disk).output();
+            ended.is_ok_and(|output| output.status.success())
+        };
+        if !run("mount", &["-t", "tmpfs", "-o", "size=256k", "tmpfs"]) {
+            return fs::remove_dir(&disk).unwrap();
+        }
+        let path = disk.join("fleet");
+        drop(Folder::take(&path).unwrap());
+        fs::write(path.join(RESERVE), [0; 1 << 16]).unwrap();
+        fs::remove_file(path.join(MARKER)).unwrap();
+        let mut rest = File::create(disk.join("rest")).unwrap();
+        for size in [1 << 12, 1] {
+            while rest.write_all(&vec![0; size]).is_ok() {}
+        }
+        let taken = Folder::take(&path).map(drop);
+        let marked = is_marked(&path);
+        let reserved = path.join(RESERVE).exists();
+        run("umount", &["--lazy"]);
+        fs::remove_dir(&disk).unwrap();
+        taken.unwrap();
+        assert!(marked && !reserved);
+    }
+
     #[test]
     fn nothing_is_stopped_where_nothing_runs() {
         let path = scratch("nothing");

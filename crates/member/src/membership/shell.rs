@@ -18,11 +18,21 @@ use flagship_runtime::events::{EventType, Recorder};
 use flagship_runtime::metrics::Counter;
 use flagship_runtime::queue::Outcome;
 use flagship_runtime::reflector::Store;
+use jiff::Timestamp;
 use kube_core::metadata::PartialObjectMeta;
 use serde_json::json;
 
 use super::observe::{Health, PROBE_TIMEOUT};
 use crate::member::Context;
+
+/// The span shortened so that it ends at a whole multiple of `grid`, if it is longer than that.
+fn together(now: Timestamp, span: Duration, grid: Duration) -> Duration {
+    let (now, grid) = (now.as_millisecond().unsigned_abs(), grid.as_millis());
+    let end = u128::from(now) + span.as_millis();
+    let beyond = end.checked_rem(grid).unwrap_or(0);
+    let beyond = Duration::from_millis(u64::try_from(beyond).unwrap_or(0));
+    span.checked_sub(beyond).filter(|rest| !rest.is_zero()).unwrap_or(span)
+}
 
 pub(super) struct Shell {
     cx: Context,
@@ -82,7 +92,8 @@ impl Shell {
         let report = heartbeat::joined(&self.internal(internal, &said), &checkup);
         self.tell(key, internal, report, &self.joins, period).await?;
         // A twentieth to either side, so that not all members speak at once.
-        Ok(Outcome::After(self.cx.env.entropy.jittered(period.mul_f64(0.95), 0.1 / 0.95)))
+        let span = self.cx.env.entropy.jittered(period.mul_f64(0.95), 0.1 / 0.95);
+        Ok(Outcome::After(together(self.cx.env.now(), span, self.cx.options.heartbeats_together)))
     }
 
     async fn leave(
@@ -166,5 +177,27 @@ impl Shell {
             turned.inc();
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heartbeats_of_a_process_come_together_and_none_comes_later() {
+        let table = [
+            // now, span, grid, what is left of the span: all in milliseconds
+            (500, 57_300, 2_000, 55_500),
+            (999, 54_001, 2_000, 53_001),
+            (0, 54_000, 2_000, 54_000),
+            (999, 54_001, 0, 54_001),
+            (1_000, 900, 2_000, 900),
+        ];
+        for (now, span, grid, left) in table {
+            let at = Timestamp::from_millisecond(now).unwrap();
+            let [span, grid] = [span, grid].map(Duration::from_millis);
+            assert_eq!(together(at, span, grid), Duration::from_millis(left), "{now} {span:?}");
+        }
     }
 }

@@ -22,6 +22,7 @@ use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use thiserror::Error;
 
 mod by_update;
+mod carrier;
 mod connection;
 mod error;
 mod malformed;
@@ -34,6 +35,8 @@ mod resource;
 mod tests;
 pub mod watch;
 
+pub(crate) use carrier::AnswerBody;
+use carrier::Carrier;
 pub use error::ClientError;
 pub use malformed::Malformed;
 use manifests::Declined;
@@ -50,7 +53,7 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Talks to one API server. Cheap to clone.
 #[derive(Clone)]
 pub struct Client {
-    inner: kube::Client,
+    inner: Carrier,
     /// Who we say we are, to logs and to field ownership.
     name: Arc<str>,
     timeout: Duration,
@@ -87,8 +90,25 @@ impl Client {
         Self::over(kube::Client::new(service, "default"))
     }
 
+    /// A client for a server in this process that takes any number of requests at once. It is
+    /// called as the request is made, where [`Client::in_process`] hands it to a task.
+    pub fn direct<S, B>(service: S) -> Self
+    where
+        S: tower::Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<tower::BoxError>,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<tower::BoxError>,
+    {
+        Self::carried_by(Carrier::direct(service))
+    }
+
     /// A client over one of `kube`'s that exists already.
     pub fn over(inner: kube::Client) -> Self {
+        Self::carried_by(Carrier::Kube(inner))
+    }
+
+    fn carried_by(inner: Carrier) -> Self {
         Self {
             inner,
             name: "flagship".into(),
@@ -162,7 +182,7 @@ impl Client {
     /// limit, is not theirs.
     #[must_use]
     pub fn with_headers(&self, headers: HeaderMap) -> Self {
-        let inner = self.inner.clone();
+        let inner = self.kube().clone();
         let service = tower::service_fn(move |mut request: Request<Body>| {
             for (name, value) in &headers {
                 request.headers_mut().append(name, value.clone());
@@ -170,7 +190,7 @@ impl Client {
             let inner = inner.clone();
             async move { inner.send(request).await }
         });
-        let inner = kube::Client::new(service, "default");
+        let inner = Carrier::Kube(kube::Client::new(service, "default"));
         Self { inner, rate_limit: None, unpatchable: Arc::default(), ..self.clone() }
     }
 
@@ -197,7 +217,7 @@ impl Client {
 
     /// What carries the requests, for calls that have no helper here.
     pub fn kube(&self) -> &kube::Client {
-        &self.inner
+        self.inner.kube()
     }
 
     /// Sends a request and reads the whole answer.
@@ -228,7 +248,7 @@ impl Client {
     }
 
     /// Sends a request and hands out the answer as it begins, if it is a good one.
-    pub(crate) async fn open(&self, call: Call<'_>) -> Result<Response<Body>, ClientError> {
+    pub(crate) async fn open(&self, call: Call<'_>) -> Result<Response<AnswerBody>, ClientError> {
         self.wait_for_rate_limit().await;
         let object = call.object.clone();
         let answer = self.exchange(call).await?;
@@ -240,7 +260,7 @@ impl Client {
     async fn exchange(
         &self,
         call: Call<'_>,
-    ) -> Result<Result<Response<Body>, Declined>, ClientError> {
+    ) -> Result<Result<Response<AnswerBody>, Declined>, ClientError> {
         let Call { method, path, accept, content, object } = call;
         let mut request = Request::builder()
             .method(method)
@@ -256,8 +276,7 @@ impl Client {
         };
         let unreachable = |source| ClientError::Unreachable { object: object.clone(), source };
         let request = request.body(body).map_err(|error| unreachable(Box::new(error)))?;
-        let response =
-            self.inner.send(request).await.map_err(|error| unreachable(Box::new(error)))?;
+        let response = self.inner.send(request).await.map_err(unreachable)?;
         let code = response.status();
         if code.is_success() {
             return Ok(Ok(response));
@@ -280,9 +299,9 @@ pub(crate) struct Call<'a> {
     pub(crate) object: String,
 }
 
-async fn collected(body: Body, object: String) -> Result<Bytes, ClientError> {
+async fn collected(body: AnswerBody, object: String) -> Result<Bytes, ClientError> {
     match body.collect().await {
         Ok(whole) => Ok(whole.to_bytes()),
-        Err(error) => Err(ClientError::Unreachable { object, source: Box::new(error) }),
+        Err(source) => Err(ClientError::Unreachable { object, source }),
     }
 }

@@ -10,13 +10,12 @@ use bytes::{Bytes, BytesMut};
 use flagship_api::decode::{self, LARGEST_OBJECT};
 use http::Method;
 use http_body_util::BodyExt;
-use kube::client::Body;
 use kube::core::Status;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::{Call, ClientError, Malformed, Objects, Query, Selection};
+use super::{AnswerBody, Call, ClientError, Malformed, Objects, Query, Selection};
 
 /// How a watch begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +51,7 @@ pub enum WatchEvent<K> {
 /// An open watch.
 pub struct Watch<K> {
     objects: Objects<K>,
-    body: Body,
+    body: AnswerBody,
     /// Bytes that do not make a line yet.
     rest: BytesMut,
     /// Up to where `rest` holds no line end.
@@ -111,7 +110,7 @@ impl<K: DeserializeOwned> Watch<K> {
                         self.rest.extend_from_slice(&data);
                     }
                 }
-                Err(error) => return Some(Err(self.broken(Box::new(error)))),
+                Err(error) => return Some(Err(self.broken(error))),
             }
             // An event is an object and a few bytes around it.
             if self.rest.len() > 2 * LARGEST_OBJECT && !self.rest.contains(&b'\n') {

@@ -27,8 +27,8 @@ mod tests;
 
 /// Longest message of an event, in bytes.
 pub const LONGEST_MESSAGE: usize = 1024;
-/// Notes that may wait to be written.
-const LINE: usize = 1000;
+/// Notes that may wait to be written: some for each member of a large fleet that joins at once.
+const LINE: usize = 20_000;
 /// How an event is tried again that a busy server did not take: for a quarter of an hour. Others
 /// wait behind it; a server that does not take one takes none.
 const AGAIN: Retry =

@@ -8,12 +8,14 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::Arc;
 
 use flagship_apiserver::rest::ClusterHandle;
 use flagship_store::{ObjectKey, Scope, Stored};
 use jiff::Timestamp;
-use serde_json::Value;
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::{Map, Value};
 
 use super::fresh::Fresh;
 use super::index::Index;
@@ -374,14 +376,46 @@ pub(super) fn parse(stored: &Stored) -> Option<Value> {
 /// What the index has to know of an object: of most resources no more than metadata.
 pub(super) fn parse_as(resource: &str, stored: &Stored) -> Option<Value> {
     #[derive(serde::Deserialize)]
-    struct Metadata {
-        metadata: Value,
+    struct Object {
+        metadata: Metadata,
     }
     if is_read_whole(resource) {
         return parse(stored);
     }
-    let only: Metadata = serde_json::from_slice(&stored.json).ok()?;
-    Some(serde_json::json!({"metadata": only.metadata}))
+    let only: Object = serde_json::from_slice(&stored.json).ok()?;
+    Some(serde_json::json!({"metadata": only.metadata.0}))
+}
+
+/// Metadata without the managers of fields, which are most of it in many objects and which no
+/// controller here asks for.
+struct Metadata(Map<String, Value>);
+
+impl<'de> Deserialize<'de> for Metadata {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(MetadataVisitor)
+    }
+}
+
+struct MetadataVisitor;
+
+impl<'de> Visitor<'de> for MetadataVisitor {
+    type Value = Metadata;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("metadata")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Metadata, A::Error> {
+        let mut metadata = Map::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            if key == "managedFields" {
+                entries.next_value::<IgnoredAny>()?;
+            } else {
+                metadata.insert(key, entries.next_value()?);
+            }
+        }
+        Ok(Metadata(metadata))
+    }
 }
 
 /// Whether the index asks for more than metadata.
