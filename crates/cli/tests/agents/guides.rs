@@ -64,7 +64,7 @@ const MADE: [&str; 9] = [
 async fn the_guides_hold_on_the_fleet_of_the_charts() {
     let folder = folder("guides");
     let mut charts = script("real-charts");
-    charts.arg(BINARY).arg("--serve").arg(&folder);
+    charts.arg(&*BINARY).arg("--serve").arg(&folder);
     let servers = Servers::of(charts, folder);
     let (fleet, time, _kubelets) = clusters(&servers).await;
     let only = std::env::var("FLAGSHIP_GUIDE").ok();

@@ -55,7 +55,7 @@ impl Scene {
     }
 
     fn command(&self, line: &str) -> Command {
-        let mut command = Command::new(BINARY);
+        let mut command = Command::new(&*BINARY);
         command.args(line.split_whitespace()).env("KUBECONFIG", self.kubeconfig());
         command
     }

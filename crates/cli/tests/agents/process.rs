@@ -4,10 +4,16 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-pub const BINARY: &str = env!("CARGO_BIN_EXE_flagship");
+/// What is started: the binary of this build, or what FLAGSHIP_BINARY names, such as a script that
+/// starts one out of an image.
+pub static BINARY: LazyLock<String> = LazyLock::new(|| {
+    let built = env!("CARGO_BIN_EXE_flagship");
+    std::env::var("FLAGSHIP_BINARY").unwrap_or_else(|_| built.to_owned())
+});
 
 /// How long is waited for a probe or an end, in steps of [`STEP`].
 pub const STEPS: u32 = 600;
@@ -34,7 +40,7 @@ impl Process {
         let name = format!("flagship-agent-{}-{number}.log", std::process::id());
         let log = std::env::temp_dir().join(name);
         let file = std::fs::File::create(&log).unwrap();
-        let child = Command::new(BINARY)
+        let child = Command::new(&*BINARY)
             .args(flags.split_whitespace())
             .env_clear()
             .envs(environment.iter().map(|(name, value)| (name, value)))
