@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use flagship_sim::testing::{Delays, WORK, faults};
+use flagship_sim::testing::{Delays, WORK, faults, tries_everything};
 use flagship_store::env::plan::{Effect, Rule, Verbs, When};
 use flagship_store::env::{FaultOutcome as Fault, Point};
 
@@ -55,7 +55,7 @@ async fn whatever_goes_wrong_the_works_end_the_same() {
     ];
     let mut calm = Story::running(1).await;
     assert_eq!(live(&mut calm, CLUSTER_WIDE, false).await, expected);
-    for seed in 2..5 {
+    for seed in if tries_everything() { 2..12 } else { 2..4 } {
         let mut story = Story::running(seed).await;
         story.disturb(faults("hub", LATE));
         assert_eq!(live(&mut story, CLUSTER_WIDE, true).await, expected, "seed {seed}");

@@ -46,7 +46,9 @@ fn a_failing_cluster_and_a_spent_budget() {
     let faults = Faults { late: 1, crash: 1, stale: 1, ..Faults::default() };
     let policies = strict("Stop");
     let world = World { clusters: 3, at_once: 2, policies, faults, ..World::default() };
-    holds("2x3, two at once, a budget: late, crash, stale", world, 1_000);
+    let narrow = World { stages: 1, ..world.clone() };
+    holds("1x3, two at once, a budget: late, crash, stale", narrow, 2_500);
+    holds_in_wide("2x3, two at once, a budget: late, crash, stale", world, 1_000);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The worlds every change is checked in, and with `FLAGSHIP_WORLDS=all` the widest ones,
-//! which take longer than all others together.
+//! The worlds every change is checked in, and with `FLAGSHIP_WORLDS=all` the wide ones, which
+//! take many times as long as all others together.
 
 use flagship_rules::update_run::plan;
 use flagship_sim::model::{Faults, LAWS, World};
@@ -45,7 +45,9 @@ fn a_hub_that_crashes_and_looks_at_old_objects() {
 fn three_clusters_two_at_once() {
     let faults = Faults { crash: 1, stale: 1, stop: 1, ..Faults::default() };
     let world = World { clusters: 3, at_once: 2, faults, ..World::default() };
-    holds("2x3, two at once: crash, stale, stop", world, 8_000);
+    let narrow = World { stages: 1, ..world.clone() };
+    holds("1x3, two at once: crash, stale, stop", narrow, 4_000);
+    holds_in_wide("2x3, two at once: crash, stale, stop", world, 8_000);
 }
 
 #[test]
@@ -61,7 +63,9 @@ fn two_hubs_that_both_lead() {
 fn two_hubs_and_a_meddling_scheduler() {
     let faults = Faults { stop: 1, touch: 1, ..Faults::default() };
     let world = World { hubs: 2, faults, ..World::default() };
-    holds("2x2, two hubs: stop, touch", world, 10_000);
+    let narrow = World { stages: 1, ..world.clone() };
+    holds("1x2, two hubs: stop, touch", narrow, 3_000);
+    holds_in_wide("2x2, two hubs: stop, touch", world, 10_000);
     let faults = Faults { stale: 1, stop: 1, touch: 1, ..Faults::default() };
     let world = World { stages: 1, hubs: 2, faults, ..World::default() };
     holds_in_wide("1x2, two hubs: stale, stop, touch", world, 1_000);
@@ -71,7 +75,9 @@ fn two_hubs_and_a_meddling_scheduler() {
 fn two_hubs_with_three_clusters_two_at_once() {
     let faults = Faults { stop: 1, ..Faults::default() };
     let world = World { clusters: 3, at_once: 2, hubs: 2, faults, ..World::default() };
-    holds("2x3, two hubs, two at once: stop", world, 15_000);
+    let narrow = World { stages: 1, ..world.clone() };
+    holds("1x3, two hubs, two at once: stop", narrow, 6_000);
+    holds_in_wide("2x3, two hubs, two at once: stop", world, 15_000);
 }
 
 #[test]
@@ -79,7 +85,10 @@ fn approvals_waits_and_a_deletion() {
     let faults = Faults { crash: 1, stale: 1, stop: 1, lose: 1, ..Faults::default() };
     let (before, after, waits) = (vec![1], vec![0], vec![0]);
     let world = World { before, after, waits, dropped: 1, faults, ..World::default() };
-    holds("2x2, every task, one dropped: crash, stale, stop, lost request", world, 15_000);
+    let narrow = World { clusters: 1, ..world.clone() };
+    holds("2x1, every task, one dropped: crash, stale, stop, lost request", narrow, 8_000);
+    let name = "2x2, every task, one dropped: crash, stale, stop, lost request";
+    holds_in_wide(name, world, 15_000);
 }
 
 #[test]
@@ -94,7 +103,9 @@ fn two_hubs_at_one_gate() {
 fn a_rival_run_to_another_version() {
     let faults = Faults { crash: 1, ..Faults::default() };
     let world = World { stages: 1, rival: true, faults, ..World::default() };
-    holds("1x2, rival: crash", world, 6_000);
+    let narrow = World { clusters: 1, ..world.clone() };
+    holds("1x1, rival: crash", narrow, 1_500);
+    holds_in_wide("1x2, rival: crash", world, 6_000);
     let world = World { rival: true, ..World::default() };
     holds_in_wide("2x2, rival", world, 60_000);
 }
@@ -117,5 +128,7 @@ fn a_run_that_is_deleted() {
 fn a_cluster_that_takes_too_long() {
     let faults = Faults { crash: 1, stop: 1, late: 1, ..Faults::default() };
     let world = World { waits: vec![0], faults, ..World::default() };
-    holds("2x2 with a wait: crash, stop, stuck", world, 5_000);
+    let narrow = World { stages: 1, ..world.clone() };
+    holds("1x2 with a wait: crash, stop, stuck", narrow, 2_500);
+    holds_in_wide("2x2 with a wait: crash, stop, stuck", world, 5_000);
 }
