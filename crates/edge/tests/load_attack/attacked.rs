@@ -34,7 +34,7 @@ impl AttackedServer {
         let folder = std::env::temp_dir()
             .join(format!("flagship-load-attack-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let arguments = ["--exact", "the_server_under_siege", "--ignored", "--nocapture"];
+        let arguments = ["--exact", "the_server_under_attack", "--ignored", "--nocapture"];
         let served = Served::start(&folder, &arguments, bounds);
         let wire = served.wire();
         Self { served, wire, folder, name }

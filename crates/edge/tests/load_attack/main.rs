@@ -31,6 +31,6 @@ use process::served::serve_if_asked;
 
 #[test]
 #[ignore = "the server that the others attack"]
-fn the_server_under_siege() {
+fn the_server_under_attack() {
     serve_if_asked();
 }

@@ -242,12 +242,11 @@ fn places(books: &Books, call: &Call<'_>, store: &flagship_store::Store) -> Vec<
         namespace => Within::Namespace(namespace),
     };
     let there = store.list(call.resource, within).items;
-    let known = books.keys(call.resource);
-    let mut found: Vec<ObjectKey> =
-        there.iter().map(|stored| stored.key.clone()).filter(|key| !known.contains(key)).collect();
+    let known: BTreeSet<ObjectKey> = books.keys(call.resource).into_iter().collect();
+    let there: BTreeSet<ObjectKey> = there.iter().map(|stored| stored.key.clone()).collect();
+    let mut found: Vec<ObjectKey> = there.difference(&known).cloned().collect();
     if call.verb.starts_with("delete") {
-        let left = |key: &ObjectKey| there.iter().any(|stored| stored.key == *key);
-        found.extend(known.into_iter().filter(|key| !left(key)));
+        found.extend(known.difference(&there).cloned());
     }
     found
 }
