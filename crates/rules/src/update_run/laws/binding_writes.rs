@@ -1,19 +1,18 @@
 //! Who may touch a binding, when, and with what: S2, S3, S4, S5, S7, S9 and S11.
 
 use flagship_api::binding::ResourceBindingSpec;
-use flagship_api::condition::{ConditionStatus, Conditions};
-use flagship_api::condition_type::{update_run, updating_cluster};
+use flagship_api::condition::ConditionStatus;
+use flagship_api::condition_type::update_run;
 use flagship_api::reason::update_run as reason;
 use flagship_api::staged_update::{StageConfig, StageTaskType, UpdateRunState};
 use flagship_api::staged_update_status::StageUpdatingStatus;
-use flagship_base::duration::GoDuration;
 
 use super::super::delivery::Target;
 use super::super::gates::{DeleteForeignRequest, is_foreign};
 use super::super::lifecycle::{in_flight, says};
 use super::super::observed::Observed;
 use super::super::reconcile::Action;
-use super::record::is_approved;
+use super::record::{has_elapsed, is_approved};
 use super::{Told, broken, reason_of};
 use crate::model::Binding;
 
@@ -93,7 +92,7 @@ fn in_turn(before: &Observed, binding: &Binding) -> Told {
         if says(&stage.conditions, update_run::SUCCEEDED) != Some(ConditionStatus::True) {
             told.push(broken("S2", format!("{cluster} while {name} is not done")));
         }
-        if !has_waited(before, config, stage) {
+        if !has_waited(config, stage) {
             told.push(broken("S5", format!("{cluster} while {name} has to wait")));
         }
     }
@@ -102,14 +101,14 @@ fn in_turn(before: &Observed, binding: &Binding) -> Told {
 }
 
 /// Whether the time after a stage has passed, by its clusters alone.
-fn has_waited(before: &Observed, config: &StageConfig, stage: &StageUpdatingStatus) -> bool {
-    let waits = config.after_stage_tasks.iter().filter(|t| t.r#type == StageTaskType::TimedWait);
-    let waits = waits.filter_map(|task| task.wait_time.as_ref()?.parse::<GoDuration>().ok());
-    let Some(wait) = waits.max() else { return true };
-    let done = stage.clusters.iter();
-    let done = done.filter_map(|c| c.conditions.of_type(updating_cluster::SUCCEEDED));
-    let last = done.map(|condition| condition.last_transition_time.0).max();
-    last.is_none_or(|last| before.now.duration_since(last) >= wait.as_signed_duration())
+/// Whether the waits after a stage are recorded as over. Their length is asked about when that is
+/// recorded, by the clock of the hub that records it: the next hub's may be behind.
+fn has_waited(config: &StageConfig, stage: &StageUpdatingStatus) -> bool {
+    let mut tasks = config.after_stage_tasks.iter().enumerate();
+    tasks.all(|(at, task)| {
+        task.r#type != StageTaskType::TimedWait
+            || stage.after_stage_task_status.get(at).is_some_and(has_elapsed)
+    })
 }
 
 /// S7.

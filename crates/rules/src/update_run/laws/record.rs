@@ -18,7 +18,8 @@ pub fn is_approved(task: &StageTaskStatus) -> bool {
     says(&task.conditions, stage_task::APPROVAL_REQUEST_APPROVED) == Some(ConditionStatus::True)
 }
 
-fn has_elapsed(task: &StageTaskStatus) -> bool {
+/// Whether a wait is recorded as over.
+pub fn has_elapsed(task: &StageTaskStatus) -> bool {
     says(&task.conditions, stage_task::WAIT_TIME_ELAPSED) == Some(ConditionStatus::True)
 }
 
