@@ -100,15 +100,16 @@ fn in_turn(before: &Observed, binding: &Binding) -> Told {
     told
 }
 
-/// Whether the time after a stage has passed, by its clusters alone.
 /// Whether the waits after a stage are recorded as over. Their length is asked about when that is
-/// recorded, by the clock of the hub that records it: the next hub's may be behind.
+/// recorded, by the clock of the hub that records it: the next hub's may be behind. A stage
+/// without clusters is left out with its waits.
 fn has_waited(config: &StageConfig, stage: &StageUpdatingStatus) -> bool {
     let mut tasks = config.after_stage_tasks.iter().enumerate();
-    tasks.all(|(at, task)| {
-        task.r#type != StageTaskType::TimedWait
-            || stage.after_stage_task_status.get(at).is_some_and(has_elapsed)
-    })
+    stage.clusters.is_empty()
+        || tasks.all(|(at, task)| {
+            task.r#type != StageTaskType::TimedWait
+                || stage.after_stage_task_status.get(at).is_some_and(has_elapsed)
+        })
 }
 
 /// S7.
