@@ -119,9 +119,28 @@ impl Drop for BusyUsers {
 /// Elsewhere the threads share the processors as equals, which helps as well.
 fn lower_priority() {
     #[cfg(target_os = "linux")]
-    if let Err(why) = rustix::process::setpriority_process(None, 10) {
-        tracing::debug!(%why, "cannot lower the priority of a thread");
+    {
+        if let Err(why) = rustix::process::setpriority_process(None, 10) {
+            tracing::debug!(%why, "cannot lower the priority of a thread");
+        }
+        if let Err(why) = leave_a_processor_free() {
+            tracing::debug!(%why, "cannot keep a thread off a processor");
+        }
     }
+}
+
+/// Keeps this thread off the first processor, unless there is only one: Linux lets a thread finish
+/// its slice, of a millisecond or more, before one of higher priority that has woken takes its place.
+#[cfg(target_os = "linux")]
+fn leave_a_processor_free() -> rustix::io::Result<()> {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    let mut processors = sched_getaffinity(None)?;
+    if processors.count() < 2 {
+        return Ok(());
+    }
+    let first = (0..CpuSet::MAX_CPU).find(|&processor| processors.is_set(processor));
+    first.into_iter().for_each(|first| processors.unset(first));
+    sched_setaffinity(None, &processors)
 }
 
 impl Time {

@@ -152,6 +152,7 @@ fn objects(clusters: usize, bindings: usize) -> Vec<(&'static str, Value)> {
     let mut all = vec![
         ("clusterresourceplacements", placement()),
         ("clusterschedulingpolicysnapshots", policy()),
+        ("clusterresourcesnapshots", snapshot()),
         ("clusterstagedupdateruns", run((0..clusters).map(|n| (name(n), done(n))))),
     ];
     all.extend((0..clusters).map(|n| ("memberclusters", cluster(&name(n)))));
@@ -201,6 +202,13 @@ fn policy() -> Value {
         "spec": {"policyHash": ""},
         "status": {"observedCRPGeneration": 1, "conditions": [scheduled]},
     })
+}
+
+fn snapshot() -> Value {
+    let labels = json!({"kubernetes-fleet.io/parent-CRP": "web",
+        "kubernetes-fleet.io/is-latest-snapshot": "true", "kubernetes-fleet.io/resource-index": "0"});
+    json!({"metadata": meta("web-0-snapshot", json!({"labels": labels})),
+        "spec": {"selectedResources": []}})
 }
 
 fn cluster(name: &str) -> Value {
