@@ -10,6 +10,8 @@
 //! report on these; without, on the bindings.
 //! With `policy` each count is measured without and with a RolloutPolicy, in turns on new
 //! fleets, and what the policy and the record cost is printed, with the size of a record.
+//! With `requests` the hub's writes are told by verb and resource, for each run; writing them down
+//! takes time of its own.
 //! `cargo run --release -p flagship-sim --example one_run`, with other counts behind `--`;
 //! `-- 1000` takes some minutes and 3 GiB, `-- policy 1` about a minute.
 
@@ -49,7 +51,7 @@ fn main() {
         println!("|---|---|---|---|---|---|---|---|");
         let asked: Vec<usize> = std::env::args().skip(1).filter_map(|n| n.parse().ok()).collect();
         let counts = if asked.is_empty() { vec![1, 10, 100] } else { asked };
-        if std::env::args().any(|arg| arg == "policy") {
+        if asks_for("policy") {
             let counts = if counts.len() == 3 { vec![1] } else { counts };
             for runs in counts {
                 with_and_without(runs).await;
@@ -58,8 +60,10 @@ fn main() {
         }
         for runs in counts {
             let fleet = fleet().await;
+            let before = fleet.trace.lines().len();
             let measured = many(&fleet, runs).await;
             measured.print(runs);
+            print_requests(&fleet.trace.lines()[before..], runs);
         }
     });
 }
@@ -113,13 +117,34 @@ async fn with_and_without(runs: usize) {
 }
 
 fn makes_works() -> bool {
-    std::env::args().any(|arg| arg == "works")
+    asks_for("works")
+}
+
+fn asks_for(what: &str) -> bool {
+    std::env::args().any(|arg| arg == what)
+}
+
+/// Writes by caller, verb and resource, for each run. Nothing where requests are not written down.
+fn print_requests(lines: &[String], runs: usize) {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for line in lines {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [_, caller, verb, place, ..] = words[..] else { continue };
+        let resource = place.split('/').nth(1).unwrap_or_default();
+        if !["get", "list", "watch"].contains(&verb) {
+            *counts.entry(format!("{caller} {verb} {resource}")).or_default() += 1;
+        }
+    }
+    for (what, count) in counts {
+        println!("  {:8.2} {what}", count as f64 / runs as f64);
+    }
 }
 
 /// A hub with its members, all joined.
 async fn fleet() -> Fleet {
     let mut config = FleetConfig::named(&[]).real_time();
     config.hub.controllers.work = makes_works();
+    config.traced = asks_for("requests");
     let mut fleet = Fleet::new(config).await;
     fleet.start(HUB);
     let hub = &fleet.clusters.hub;

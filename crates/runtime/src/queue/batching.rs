@@ -8,7 +8,8 @@
 //! and the next one starts when that span is over. What changes in the meantime is covered
 //! by the pass that waits. One window serves all keys of a queue: together such passes get a
 //! fixed share of the time. While few bindings change, each span is over before the next
-//! change comes, and nothing waits.
+//! change comes, and nothing waits. When many passes wait, each reserves half as much again: a
+//! change then waits long anyhow, and a pass that comes later covers more of them.
 //!
 //! Two passes over the same key may have to stay further apart, since each writes a large
 //! status. That keeps nobody but this key waiting: reserved for all, it would make a hundred
@@ -24,6 +25,10 @@ use super::{Queue, later};
 
 /// Keys whose time has come are forgotten when there are as many.
 const REMEMBERED: usize = 64;
+
+/// Passes that wait when spans grow: so many seldom wait for another reason than that there is
+/// more to do than time.
+const MANY: u32 = 16;
 
 /// Spaces the passes of one queue out by what they cost.
 #[derive(Debug)]
@@ -61,7 +66,9 @@ impl<K: Ord + Clone> BatchingWindow<K> {
         let start = state.next.get(&key).map_or(free, |next| free.max(*next));
         // A key that gets no pass by this addition must not keep other keys waiting.
         if queue.hastens(&key, start) {
-            state.reserved_until = Some(later(free, cost));
+            let many_wait = free.duration_since(now) >= cost.saturating_mul(MANY);
+            let span = if many_wait { cost.saturating_mul(3) / 2 } else { cost };
+            state.reserved_until = Some(later(free, span));
             if state.next.len() >= REMEMBERED {
                 state.next.retain(|_, next| *next > now);
             }

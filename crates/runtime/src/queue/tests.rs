@@ -116,6 +116,20 @@ async fn a_key_whose_passes_stay_apart_keeps_no_other_key_waiting() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn when_many_passes_wait_each_reserves_half_as_much_again() {
+    let (queue, window, begun) = (queue(), BatchingWindow::default(), Instant::now());
+    (0..20).for_each(|key: usize| window.add(&queue, key, millis(20), Duration::ZERO));
+    let mut starts = Vec::new();
+    for _ in 0..20 {
+        let claim = queue.next().await.unwrap();
+        starts.push(begun.elapsed());
+        claim.finish(Next::Forget);
+    }
+    let spans: Vec<Duration> = starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert_eq!(spans, [vec![millis(20); 16], vec![millis(30); 3]].concat());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_key_in_quarantine_takes_no_turns() {
     let (queue, window) = (queue(), BatchingWindow::default());
     queue.add("bad");

@@ -1,6 +1,8 @@
 //! The one thread that writes, and the queue in front of it.
 //!
-//! A batch is on the disk, then readers may see it, then its writers are answered.
+//! A batch is on the disk, then readers may see it, then its writers are answered. Where many
+//! write at once, the next batch waits a moment for as many as the last one had: each flush
+//! costs the same, however little it is for.
 //!
 //! A disk with little room left takes what makes nothing larger, deletions above all; one
 //! that has none gets back what `space` held in reserve.
@@ -28,6 +30,10 @@ const LARGEST_QUEUE: usize = 256 << 20;
 /// Bytes after which the file is looked at, whether it could be smaller; at least as many as
 /// it has.
 const COMPACTED_AFTER: u64 = 8 << 20;
+/// A batch of so many changes says that many write at once.
+const MANY: usize = 8;
+/// How long the next one then waits at most for as many.
+const GATHERING: Duration = Duration::from_millis(4);
 /// How soon a disk that refused is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -68,6 +74,10 @@ struct Queue {
     written: u64,
     /// Batches that ended, well or badly.
     ended: u64,
+    /// Changes in the last of them.
+    last: usize,
+    /// How many changes wake the thread; it looks at fewer when its time is over.
+    wanted: usize,
     writing: bool,
     closed: bool,
     /// Who waits for which cluster.
@@ -141,7 +151,7 @@ impl Writer {
     }
 
     fn take_on(&self, change: Change) -> Result<(), BackendError> {
-        let mut queue = self.lock();
+        let queue = self.lock();
         if let Some(refusal) = &queue.refusal {
             return Err(BackendError(refusal.clone()));
         }
@@ -153,8 +163,7 @@ impl Writer {
         {
             return Err(BackendError(full));
         }
-        queue.push(change);
-        self.shared.work.notify_one();
+        self.shared.give(queue, change);
         Ok(())
     }
 
@@ -203,6 +212,28 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Hands a change to the thread, and wakes it where it has waited for this one.
+    fn give(&self, mut queue: MutexGuard<'_, Queue>, change: Change) {
+        queue.bytes += change.what.size();
+        queue.changes.push(change);
+        if queue.changes.len() >= queue.wanted {
+            self.work.notify_one();
+        }
+    }
+
+    /// Waits a moment for as many changes as were in the last batch, if those were many.
+    fn gather<'a>(&'a self, mut queue: MutexGuard<'a, Queue>) -> MutexGuard<'a, Queue> {
+        if queue.last < MANY {
+            return queue;
+        }
+        queue.wanted = queue.last;
+        let too_few = |queue: &mut Queue| queue.changes.len() < queue.wanted && !queue.closed;
+        let gathered = self.work.wait_timeout_while(queue, GATHERING, too_few);
+        let mut queue = gathered.unwrap_or_else(PoisonError::into_inner).0;
+        queue.wanted = 1;
+        queue
+    }
+
     /// Waits for changes and writes them. False when there will be no more.
     fn write_once(&self) -> bool {
         let mut queue = self.lock();
@@ -220,6 +251,7 @@ impl Shared {
                 }
             };
         }
+        queue = self.gather(queue);
         let batch = std::mem::take(&mut queue.changes);
         if batch.is_empty() {
             return false;
@@ -243,6 +275,7 @@ impl Shared {
         let mut queue = self.lock();
         queue.left = left;
         queue.writing = false;
+        queue.last = batch.len();
         queue.ended += 1;
         queue.refusal = refusal.clone();
         queue.tell(&batch, refusal.as_ref());
@@ -393,11 +426,6 @@ impl Shared {
 }
 
 impl Queue {
-    fn push(&mut self, change: Change) {
-        self.bytes += change.what.size();
-        self.changes.push(change);
-    }
-
     /// How much room there is, if that is too little.
     fn low(&self) -> Option<&Left> {
         self.left.as_ref().filter(|left| left.is_less_than(0))
@@ -466,9 +494,8 @@ impl Backend for Cluster {
     }
 
     fn forget(&self, resource: &str, revision: u64) {
-        let mut queue = self.writer.lock();
-        queue.push(self.change(revision, What::Forget { resource: resource.into() }));
-        self.writer.shared.work.notify_one();
+        let change = self.change(revision, What::Forget { resource: resource.into() });
+        self.writer.shared.give(self.writer.lock(), change);
     }
 
     fn publish_to(&self, publisher: Publisher) {
