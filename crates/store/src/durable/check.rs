@@ -2,8 +2,10 @@
 //! of it is changed.
 //!
 //! redb keeps a checksum of every page and asks for it only after a file was not closed; so
-//! it is told to. It panics on some damages: a look is a thread of its own, whose end says so.
+//! it is told to. It panics on some damages, which is caught and told as the damage.
 
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::Once;
@@ -102,26 +104,26 @@ pub fn there<T>(table: Result<T, TableError>) -> Result<Option<T>, Unusable> {
     }
 }
 
-/// The name of threads in which redb may panic.
-const GUARDED: &str = "store-check";
+thread_local! {
+    /// Whether a panic of this thread is handed on as the damage that was found.
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
 
 /// Does something with a file that may be damaged; a panic is such a damage.
-pub fn guarded<T: Send>(act: impl FnOnce() -> Result<T, Unusable> + Send) -> Result<T, Unusable> {
+pub fn guarded<T>(act: impl FnOnce() -> Result<T, Unusable>) -> Result<T, Unusable> {
     static QUIET: Once = Once::new();
     QUIET.call_once(|| {
         let usual = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            // What it says is handed on as the damage that it found.
-            if std::thread::current().name() != Some(GUARDED) {
+            if !GUARDED.get() {
                 usual(panic);
             }
         }));
     });
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name(GUARDED.to_owned()).spawn_scoped(scope, act);
-        let ended = thread.map_err(Unusable::from)?.join();
-        ended.unwrap_or_else(|panic| Err(Unusable::Damaged(said(&*panic))))
-    })
+    let before = GUARDED.replace(true);
+    let ended = catch_unwind(AssertUnwindSafe(act));
+    GUARDED.set(before);
+    ended.unwrap_or_else(|panic| Err(Unusable::Damaged(said(&*panic))))
 }
 
 /// What a panic says.

@@ -188,9 +188,9 @@ impl Durable {
         Ok(Store::restore(env, limits, backend, objects, past, revision))
     }
 
-    fn read<T: Send>(
+    fn read<T>(
         &self,
-        act: impl FnOnce(&ReadTransaction) -> Result<T, Unusable> + Send,
+        act: impl FnOnce(&ReadTransaction) -> Result<T, Unusable>,
     ) -> Result<T, Unusable> {
         let reading = self.file.read(|database| Ok(database.begin_read()?))?;
         check::guarded(|| act(&reading))
