@@ -75,7 +75,15 @@ pub trait Fields {
 
 impl Fields for Value {
     fn at(&self, pointer: &str) -> &Value {
-        self.pointer(pointer).unwrap_or(&Value::Null)
+        // `Value::pointer` copies every step, in case there are escapes in it.
+        if pointer.contains('~') {
+            return self.pointer(pointer).unwrap_or(&Value::Null);
+        }
+        let found = pointer.split('/').skip(1).try_fold(self, |value, step| match value {
+            Value::Array(list) => list.get(step.parse::<usize>().ok()?),
+            other => other.get(step),
+        });
+        found.unwrap_or(&Value::Null)
     }
     fn text(&self, pointer: &str) -> &str {
         self.at(pointer).as_str().unwrap_or("")

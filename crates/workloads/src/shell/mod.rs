@@ -31,7 +31,6 @@ use crate::config::WorkloadConfig;
 use crate::events::Recorder;
 use crate::limits::LimitRangeAdmission;
 use crate::node;
-use crate::object::Fields;
 use crate::priority::PriorityAdmission;
 use crate::queue::Queue;
 use crate::quota::QuotaAdmission;
@@ -209,20 +208,13 @@ impl Shell {
         }
     }
 
+    /// Creation takes the status of a node as well.
     async fn make_node(&self, object: &Value) -> Result<(), ApiError> {
-        let local = &self.writer.local;
-        let mut made = match local.create("nodes", "", object.clone()).await {
+        match self.writer.local.create("nodes", "", object.clone()).await {
             // An answer that was lost the last time.
-            Err(error) if error.reason == "AlreadyExists" => {
-                local.get("nodes", "", object.name()).await?
-            }
-            other => other?,
-        };
-        if made["status"] != object["status"] {
-            made["status"] = object["status"].clone();
-            local.update_status("nodes", made).await?;
+            Err(error) if error.reason == "AlreadyExists" => Ok(()),
+            other => other.map(drop),
         }
-        Ok(())
     }
 
     fn take_in(&mut self, changes: Vec<Change>) {
