@@ -68,10 +68,15 @@ async fn our_server_answers_as_kubernetes_does() {
         assert_eq!(ours.len(), theirs.len(), "{}: record it again", script.name);
     }
     assert!(told.is_empty(), "{told}\n");
+    let alike = scripts.iter().filter(|script| !differ.contains(&script.name)).count();
+    let same = format!("{alike} of {} request scripts", scripts.len());
     let names: BTreeSet<String> = scripts.into_iter().map(|script| script.name).collect();
     let stale: Vec<_> = listed.iter().filter(|name| !differ.contains(*name)).collect();
     assert!(stale.is_empty(), "listed and no difference: {stale:?}");
     assert!(listed.is_subset(&names));
+    // The README says the same number to who reads nothing else.
+    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
+    assert!(std::fs::read_to_string(readme).unwrap().contains(&same), "README.md: {same}");
 }
 
 /// Where two answers differ, as `path: ours | theirs`.
