@@ -115,7 +115,11 @@ impl TypeRules {
 impl Entries {
     fn built_in() -> Self {
         let mut entries = Self::default();
-        for name in [group::CLUSTER, "events.k8s.io", "coordination.k8s.io", "metrics.k8s.io"] {
+        // Members have no definitions of policies, freezes and records.
+        for name in [group::CLUSTER, group::POLICY] {
+            entries.groups.insert(name.to_owned());
+        }
+        for name in ["events.k8s.io", "coordination.k8s.io", "metrics.k8s.io"] {
             entries.groups.insert(name.to_owned());
         }
         // The core Event is the same resource as the one of events.k8s.io.

@@ -26,6 +26,9 @@ fn the_built_in_list() {
         "placement.kubernetes-fleet.io/v1/ClusterResourcePlacement",
         "placement.kubernetes-fleet.io/v1beta1/ClusterResourcePlacementStatus",
         "networking.fleet.azure.com/v1alpha1/ServiceImport",
+        "flagship.dev/v1alpha1/RolloutPolicy",
+        "flagship.dev/v1alpha1/RolloutRecord",
+        "flagship.dev/v1alpha1/Approval",
     ] {
         assert!(disabled(&rules, kind), "{kind}");
     }

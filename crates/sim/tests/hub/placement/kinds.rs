@@ -70,6 +70,17 @@ async fn a_kind_that_is_defined_later_is_selected_as_soon_as_it_is_there() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn records_of_runs_stay_on_the_hub_with_their_namespace_selected() {
+    let story = Story::both_scopes(43).await.starts().await;
+    let record = json!({"metadata": {"namespace": "app", "name": "run"},
+        "spec": {"run": {"name": "run", "uid": "1"}, "part": 2, "entries": []}});
+    story.create("rolloutrecords.flagship.dev", record).await;
+    story.crp("app", everywhere(&[namespace("app")])).await;
+    story.settle().await;
+    assert_eq!(story.version(CRP, "", "app"), "0: Namespace app");
+}
+
 // checklist 20.11, 20.14
 #[tokio::test(start_paused = true)]
 async fn an_operator_decides_what_may_leave_the_hub() {
