@@ -15,10 +15,12 @@ use flagship_api::rollout_record::{
 };
 use flagship_rules::record::Keep;
 use flagship_rules::update_run::recorded::are_behind;
-use flagship_runtime::client::{ClientError, Precondition, Selection};
+use flagship_runtime::client::{ClientError, Precondition, ResourceType, Selection};
 use flagship_runtime::effects::Kind;
 use flagship_runtime::error_action::Failure;
+use futures::future::try_join;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube_core::metadata::PartialObjectMeta;
 
 use super::observe::PassInputs;
 use crate::hub::Context;
@@ -56,6 +58,8 @@ struct Kept {
     head: RolloutRecordSpec,
     /// The part that is being written, and the version of it; nothing before the first.
     last: Option<(Precondition, RolloutRecordSpec)>,
+    /// Metadata of the records beside it, where it was read for a record that is to begin.
+    others: Option<Vec<ObjectMeta>>,
 }
 
 /// Records of the runs of one scope.
@@ -92,7 +96,7 @@ impl Records {
             // Another hub that leads, too, has written entries since this one read them.
             self.forget(&run.value.uid);
         }
-        match self.of::<S>(cx, &run.precondition).await {
+        match self.of::<S>(cx, &run.precondition, !run.value.is_initialized()).await {
             Ok(kept) => observed.record = kept.map(|kept| kept.entries.clone()),
             Err(ClientError::Malformed(what)) => observed.unreadable = Some(what.to_string()),
             Err(error) => return Err(error.into()),
@@ -101,16 +105,27 @@ impl Records {
     }
 
     /// The record of a run, empty if there is none yet; `None` where records are not installed.
+    ///
+    /// A record that is to begin needs the others' metadata, too. That is read here, before
+    /// the pass writes: a list right after a write waits until the API server's cache shows it.
     async fn of<S: Scoped>(
         &self,
         cx: &Context,
         run: &Precondition,
+        to_begin: bool,
     ) -> Result<Option<Arc<Kept>>, ClientError> {
         let known = self.kept().get(&run.uid).cloned();
         if known.is_some() {
             return Ok(known);
         }
-        let parts = match parts::<S>(cx, run.key.namespace.as_deref(), &run.uid).await {
+        let namespace = run.key.namespace.as_deref();
+        let others = async {
+            match to_begin {
+                true => Ok(Some(metadata_of::<S>(cx, namespace).await?)),
+                false => Ok(None),
+            }
+        };
+        let (parts, others) = match try_join(parts::<S>(cx, namespace, &run.uid), others).await {
             Err(ClientError::NotServed { .. }) => {
                 if !self.told.swap(true, Ordering::Relaxed) {
                     tracing::info!(
@@ -119,9 +134,9 @@ impl Records {
                 }
                 return Ok(None);
             }
-            parts => parts?,
+            read => read?,
         };
-        let kept = Arc::new(Kept::read(parts));
+        let kept = Arc::new(Kept { others, ..Kept::read(parts) });
         self.remember(&run.uid, kept.clone());
         Ok(Some(kept))
     }
@@ -144,7 +159,7 @@ impl Kept {
     fn read(parts: Vec<(Precondition, RolloutRecordSpec)>) -> Self {
         let entries = parts.iter().flat_map(|(_, part)| part.entries.iter().cloned()).collect();
         let head = parts.first().map(|(_, first)| without_entries(first)).unwrap_or_default();
-        Self { entries: Arc::new(entries), head, last: parts.into_iter().next_back() }
+        Self { entries: Arc::new(entries), head, last: parts.into_iter().next_back(), others: None }
     }
 }
 
@@ -173,4 +188,16 @@ async fn parts<S: Scoped>(
         .collect();
     parts.sort_by_key(|(_, spec)| spec.part);
     Ok(parts)
+}
+
+/// Metadata of every record beside a run.
+async fn metadata_of<S: Scoped>(
+    cx: &Context,
+    namespace: Option<&str>,
+) -> Result<Vec<ObjectMeta>, ClientError> {
+    let records =
+        cx.client.of_type::<PartialObjectMeta<S::Record>>(ResourceType::of::<S::Record>());
+    let beside = namespace.map_or_else(Selection::all, Selection::namespace);
+    let listed = records.metadata_only().list(&beside).await?;
+    Ok(listed.items.into_iter().map(|record| record.metadata).collect())
 }

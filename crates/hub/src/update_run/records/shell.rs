@@ -11,7 +11,7 @@ use flagship_rules::record::chain::{begun, has_room, next_part, sealed};
 use flagship_rules::record::retention::{self, Checkpoint};
 use flagship_rules::record::{Asked, EntryDraft, Head, Recording, who};
 use flagship_rules::update_run;
-use flagship_runtime::client::{ClientError, Precondition, Propagation, ResourceType, Selection};
+use flagship_runtime::client::{ClientError, Precondition, Propagation, ResourceType};
 use flagship_runtime::effects::{Kind, Made, Writer};
 use flagship_runtime::error_action::Failure;
 use futures::future::try_join;
@@ -20,7 +20,7 @@ use kube_core::Resource;
 use kube_core::metadata::PartialObjectMeta;
 use serde_json::json;
 
-use super::{Kept, Recorded, Records, parts, without_entries};
+use super::{Kept, Recorded, Records, metadata_of, parts, without_entries};
 use crate::hub::Context;
 use crate::mirrors::ScopeMirrors;
 use crate::per_placement::PlacedKey;
@@ -60,13 +60,17 @@ impl Records {
             uid: run.uid.clone(),
             resource_version: run.resource_version.clone(),
         };
-        let Some(kept) = self.of::<S>(cx, &read).await? else {
+        let Some(kept) = self.of::<S>(cx, &read, false).await? else {
             return Err(Failure::reread("rollout records are no longer installed"));
         };
         let named = with_names::<S>(cx, run, recording.drafts);
-        let (drafts, mut known) = match &kept.last {
-            Some(_) => (named.await?, Vec::new()),
-            None => try_join(named, async { Ok(metadata_of::<S>(cx, run).await?) }).await?,
+        let (drafts, mut known) = match (&kept.last, &kept.others) {
+            (Some(_), _) => (named.await?, Vec::new()),
+            (None, Some(others)) => (named.await?, others.clone()),
+            (None, None) => {
+                let others = async { Ok(metadata_of::<S>(cx, run.namespace.as_deref()).await?) };
+                try_join(named, others).await?
+            }
         };
         let (last, head) = match &kept.last {
             Some((at, last)) => (Some((at.clone(), last.clone())), kept.head.clone()),
@@ -89,14 +93,14 @@ impl Records {
                 let (made, part) = create::<S>(cx, writer, run, part, &more).await?;
                 let at = Precondition::of(&made);
                 let at = at.ok_or_else(|| Failure::reread("the record has no version"))?;
-                known.push(made);
+                known.push(made.metadata);
                 (at, part)
             }
         };
         let mut entries = (*kept.entries).clone();
         entries.extend(more);
-        let kept =
-            Kept { entries: Arc::new(entries), head: without_entries(&head), last: Some(last) };
+        let entries = Arc::new(entries);
+        let kept = Kept { entries, head: without_entries(&head), last: Some(last), others: None };
         self.remember(&run.uid, Arc::new(kept));
         if begins && let Err(error) = remove_old::<S>(cx, scope, writer, run, &known).await {
             // The run does not wait for it, and the next one tries again.
@@ -110,10 +114,10 @@ impl Records {
         &self,
         cx: &Context,
         run: &update_run::Run,
-        known: &[PartialObjectMeta<S::Record>],
+        known: &[ObjectMeta],
         head: Head,
     ) -> Result<RolloutRecordSpec, Failure> {
-        let of_placement = known.iter().map(Resource::meta).filter(|meta| {
+        let of_placement = known.iter().filter(|meta| {
             let labels = meta.labels.as_ref();
             labels.and_then(|labels| labels.get(label::PARENT_PLACEMENT))
                 == Some(&run.spec.placement_name)
@@ -220,17 +224,6 @@ async fn wrote<K: Kind>(cx: &Context, key: &ObjectKey, path: &[&str]) -> Result<
     Ok(who::wrote(&fields, path))
 }
 
-/// Metadata of every record beside a run.
-async fn metadata_of<S: Scoped>(
-    cx: &Context,
-    run: &update_run::Run,
-) -> Result<Vec<PartialObjectMeta<S::Record>>, ClientError> {
-    let records =
-        cx.client.of_type::<PartialObjectMeta<S::Record>>(ResourceType::of::<S::Record>());
-    let beside = run.namespace.as_deref().map_or_else(Selection::all, Selection::namespace);
-    Ok(records.metadata_only().list(&beside).await?.items)
-}
-
 /// Removes what of the known records retention no longer keeps; whoever follows it is told so
 /// first.
 async fn remove_old<S: Scoped>(
@@ -238,9 +231,9 @@ async fn remove_old<S: Scoped>(
     scope: &ScopeMirrors,
     writer: &Writer<'_, PlacedKey>,
     run: &update_run::Run,
-    known: &[PartialObjectMeta<S::Record>],
+    known: &[ObjectMeta],
 ) -> Result<(), ClientError> {
-    let known: Vec<&ObjectMeta> = known.iter().map(Resource::meta).collect();
+    let known: Vec<&ObjectMeta> = known.iter().collect();
     let under_way = |uid: &str| {
         uid == run.uid || scope.runs.with_uid(uid).is_some_and(|known| !known.rival.ended)
     };
