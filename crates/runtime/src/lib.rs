@@ -19,6 +19,7 @@ pub mod network;
 pub mod queue;
 pub mod readiness;
 pub mod reflector;
+mod watched;
 
 pub use flagship_base::env;
 pub use flagship_metrics as metrics;

@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kube::core::GroupVersionKind;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 use super::{Discovered, ServedType};
 use crate::client::ResourceType;
 use crate::reflector::{Change, Store, Subscription};
+use crate::watched::Watched;
 
 /// The types of one server. Clones share them.
 pub struct Registry<V>(Arc<Shared<V>>);
@@ -26,7 +27,7 @@ struct Shared<V> {
     state: Mutex<State<V>>,
     /// Apart from the state, so that handlers may read the registry.
     handlers: Mutex<Vec<Handler<V>>>,
-    looks: watch::Sender<u64>,
+    looks: Watched<u64>,
     ask: Notify,
 }
 
@@ -96,7 +97,7 @@ impl<V> Registry<V> {
         Self(Arc::new(Shared {
             state: Mutex::new(State { types: BTreeMap::new(), mirrors: BTreeMap::new() }),
             handlers: Mutex::new(Vec::new()),
-            looks: watch::Sender::new(0),
+            looks: Watched::default(),
             ask: Notify::new(),
         }))
     }
@@ -137,7 +138,7 @@ impl<V> Registry<V> {
     /// Waits until types were looked for once, and all that were found are synced.
     pub async fn synced(&self) {
         // The sender lives in `self`, so the channel cannot be closed.
-        self.0.looks.subscribe().wait_for(|looks| *looks > 0).await.ok();
+        self.0.looks.wait_for(|looks| looks > 0).await;
         for (_, store) in self.mirrors() {
             store.synced().await;
         }
@@ -150,13 +151,13 @@ impl<V> Registry<V> {
 
     /// How often types were looked for.
     pub fn looks(&self) -> u64 {
-        *self.0.looks.borrow()
+        self.0.looks.get()
     }
 
     /// Waits until types were looked for more often than that.
     pub async fn looked_beyond(&self, looks: u64) {
         // The sender lives in `self`, so the channel cannot be closed.
-        self.0.looks.subscribe().wait_for(|now| *now > looks).await.ok();
+        self.0.looks.wait_for(|now| now > looks).await;
     }
 
     /// Waits for the next look; whether somebody asked for it.
@@ -169,7 +170,10 @@ impl<V> Registry<V> {
         if let Some(found) = found {
             self.learn(found);
         }
-        self.0.looks.send_modify(|looks| *looks += 1);
+        self.0.looks.change_if(|looks| {
+            *looks += 1;
+            true
+        });
     }
 
     fn learn(&self, found: &Discovered) {

@@ -16,11 +16,11 @@ use std::time::Duration;
 
 use flagship_api::names::ObjectKey;
 use futures::future::select_all;
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::client::{Deleted, Precondition, ResourceType};
 use crate::reflector::{Progress, Revision, Store};
+use crate::watched::Watcher;
 
 /// How long a write is waited for, unless told otherwise.
 const EXPIRY: Duration = Duration::from_secs(10);
@@ -62,7 +62,7 @@ enum What {
 trait Cache: Send + Sync {
     fn revision(&self) -> Revision;
     fn holds(&self, key: &ObjectKey, uid: &str) -> bool;
-    fn progress(&self) -> watch::Receiver<Progress>;
+    fn progress(&self) -> Watcher<Progress>;
 }
 
 impl<V: Send + Sync> Cache for Store<V> {
@@ -74,7 +74,7 @@ impl<V: Send + Sync> Cache for Store<V> {
         Store::holds(self, key, uid)
     }
 
-    fn progress(&self) -> watch::Receiver<Progress> {
+    fn progress(&self) -> Watcher<Progress> {
         Store::progress(self)
     }
 }
@@ -179,7 +179,6 @@ impl<O: Ord + Clone + Debug> PendingWrites<O> {
         loop {
             // Listening begins before looking, so that no step falls in between.
             let mut steps: Vec<_> = self.caches().values().map(|cache| cache.progress()).collect();
-            steps.iter_mut().for_each(|step| step.mark_unchanged());
             let Some(waiting) = self.waiting(pass) else { return !self.is_behind(pass) };
             // `waiting` names a cache, so there is at least one to listen to.
             let any_step = select_all(steps.iter_mut().map(|step| Box::pin(step.changed())));

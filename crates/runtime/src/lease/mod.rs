@@ -21,12 +21,12 @@ use futures::FutureExt;
 use futures::future::{Either, Shared, select};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::client::{Client, ClientError, Objects};
 use crate::env::Env;
 use crate::readiness::{Readiness, ReadinessState};
+use crate::watched::Watched;
 
 #[cfg(test)]
 mod tests;
@@ -121,14 +121,13 @@ pub struct Leadership(Arc<Tenure>);
 
 struct Tenure {
     until: Mutex<Instant>,
-    ended: watch::Sender<bool>,
+    ended: Watched<bool>,
     epoch: i32,
 }
 
 impl Leadership {
     fn new(until: Instant, epoch: i32) -> Self {
-        let ended = watch::Sender::new(false);
-        Self(Arc::new(Tenure { until: Mutex::new(until), ended, epoch }))
+        Self(Arc::new(Tenure { until: Mutex::new(until), ended: Watched::default(), epoch }))
     }
 
     /// Leadership that nobody contests: for tests and for a hub that is alone.
@@ -145,12 +144,12 @@ impl Leadership {
 
     /// Whether we lead at this moment. Never true after the tenure ran out.
     pub fn is_held(&self) -> bool {
-        !*self.0.ended.borrow() && Instant::now() < self.until()
+        !self.0.ended.get() && Instant::now() < self.until()
     }
 
     /// Waits until we no longer lead.
     pub async fn lost(&self) {
-        let mut ended = self.0.ended.subscribe();
+        let mut ended = self.0.ended.watcher();
         while self.is_held() {
             let until = self.until();
             // Either way the loop looks again: a renewal may have moved the end.
@@ -172,7 +171,7 @@ impl Leadership {
     }
 
     fn end(&self) {
-        self.0.ended.send_replace(true);
+        self.0.ended.set(true);
     }
 }
 

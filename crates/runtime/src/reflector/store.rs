@@ -11,10 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flagship_api::names::ObjectKey;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use crate::client::Malformed;
 use crate::queue::Priority;
+use crate::watched::{Watched, Watcher};
 
 /// A resourceVersion as a number; versions of one server can be compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,7 +93,7 @@ impl<V> Clone for Store<V> {
 struct Shared<V> {
     state: Mutex<State<V>>,
     handlers: Mutex<Vec<Registered<V>>>,
-    progress: watch::Sender<Progress>,
+    progress: Watched<Progress>,
     /// Why the mirror does not move on.
     trouble: Mutex<Option<String>>,
     /// Whether the end of objects that were never kept is told, too.
@@ -165,7 +166,7 @@ impl<V> Store<V> {
         Self(Arc::new(Shared {
             state: Mutex::new(state),
             handlers: Mutex::new(Vec::new()),
-            progress: watch::Sender::new(Progress::default()),
+            progress: Watched::default(),
             trouble: Mutex::default(),
             strangers: AtomicBool::new(false),
         }))
@@ -238,13 +239,13 @@ impl<V> Store<V> {
 
     /// Whether the first list is complete.
     pub fn is_synced(&self) -> bool {
-        self.0.progress.borrow().synced
+        self.0.progress.get().synced
     }
 
     /// Waits until the first list is complete.
     pub async fn synced(&self) {
         // The sender lives in `self`, so the channel cannot be closed.
-        self.0.progress.subscribe().wait_for(|progress| progress.synced).await.ok();
+        self.0.progress.wait_for(|progress| progress.synced).await;
     }
 
     /// What keeps the mirror from moving on, since it was last told; `None` if all is well.
@@ -258,17 +259,17 @@ impl<V> Store<V> {
 
     /// Everything up to this revision has been seen.
     pub fn revision(&self) -> Revision {
-        self.0.progress.borrow().revision
+        self.0.progress.get().revision
     }
 
     /// Waits until everything up to that revision has been seen.
     pub async fn reached(&self, revision: Revision) {
-        self.0.progress.subscribe().wait_for(|progress| progress.revision >= revision).await.ok();
+        self.0.progress.wait_for(|progress| progress.revision >= revision).await;
     }
 
     /// Tells of every step forward.
-    pub(crate) fn progress(&self) -> watch::Receiver<Progress> {
-        self.0.progress.subscribe()
+    pub(crate) fn progress(&self) -> Watcher<Progress> {
+        self.0.progress.watcher()
     }
 
     /// Calls `handle` for every object there is and for every change from now on,
@@ -427,14 +428,14 @@ impl<V> Store<V> {
     }
 
     pub(super) fn set_synced(&self) {
-        self.0.progress.send_if_modified(|progress| !std::mem::replace(&mut progress.synced, true));
+        self.0.progress.change_if(|progress| !std::mem::replace(&mut progress.synced, true));
     }
 
     /// Everything up to this version has been shown. A list may start lower again,
     /// if the server was set back to a backup.
     pub(super) fn advance(&self, version: &str, origin: Origin) {
         let Some(revision) = Revision::read(version) else { return };
-        self.0.progress.send_if_modified(|progress| {
+        self.0.progress.change_if(|progress| {
             let moves = match origin {
                 Origin::Listed => revision != progress.revision,
                 Origin::Watched => revision > progress.revision,
