@@ -243,6 +243,8 @@ impl<S: Scoped> Shell<S> {
         let planned = |mut seen: PassInputs| {
             seen.observed.run.asked_index.clone_from(&asked_index);
             seen.observed.dates_ahead.clone_from(&dates_ahead);
+            // Reading may have taken long, and what is decided now is dated now.
+            seen.observed.now = self.cx.env.now();
             seen.observed.policy.checks = self.cx.checks.standings(&run.precondition.uid);
             let plan = plan(&seen.observed);
             (seen, plan)
