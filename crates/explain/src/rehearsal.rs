@@ -217,7 +217,7 @@ fn turn(clusters: usize, slots: usize, how: &Behaviour, chance: Chance<'_>) -> T
 
 impl Ready {
     /// The time of one cluster, in seconds.
-    fn draw(&self, chance: Chance<'_>) -> f64 {
+    pub fn draw(&self, chance: Chance<'_>) -> f64 {
         match self {
             Self::Learned(times) => {
                 let at = (chance() * times.len() as f64) as usize;

@@ -109,8 +109,7 @@ impl Simulate {
         };
         let times = told_times(&ready);
         let how = Behaviour { ready, fail, silent };
-        let entropy = Entropy::seeded(self.seed);
-        let mut chance = || (entropy.u64() >> 11) as f64 / (1_u64 << 53) as f64;
+        let mut chance = chance(self.seed);
         let runs = usize::try_from(self.runs)?;
         let found = rehearse(&stages, &how, runs, &mut chance);
         if let Some(shape) = self.output.output {
@@ -133,6 +132,12 @@ impl Simulate {
         show(&key, &found, Look::here(), out)?;
         Ok(0)
     }
+}
+
+/// Numbers from 0 up to and without 1, the same for the same seed.
+pub(super) fn chance(seed: u64) -> impl FnMut() -> f64 {
+    let entropy = Entropy::seeded(seed);
+    move || (entropy.u64() >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 fn show(key: &ObjectKey, found: &Rehearsal, look: Look, out: &mut dyn Write) -> anyhow::Result<()> {

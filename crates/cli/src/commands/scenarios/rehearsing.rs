@@ -1,12 +1,18 @@
 //! `flagship simulate` on a fleet that can then really roll out.
 
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use expect_test::expect;
-use flagship_apiserver::rest::{PatchKind, WriteOptions};
-use flagship_sim::testing::{CLUSTERS, IMC};
+use flagship_apiserver::rest::{ClusterHandle, PatchKind, WriteOptions};
+use flagship_explain::rehearsal::{Ready, spread};
+use flagship_sim::testing::{CLUSTERS, IMC, WORK};
 use flagship_store::Scope as Within;
 use jiff::SignedDuration;
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::time::sleep;
 
+use super::super::simulate::chance;
 use super::{CLUSTER, HUB, Scenario, stage};
 
 /// Everything stored on the hub but what members say of themselves.
@@ -91,14 +97,91 @@ async fn the_predicted_median_is_what_an_executed_run_takes() {
     scenario.until("first", "UpdateRunSucceeded").await;
     let took = scenario.fleet.env.now().duration_since(start).as_secs_f64();
     scenario.pass(5).await;
-    let told = scenario.simulate("example-placement -o json").await;
-    let (json, _) = told.rsplit_once('}').expect("a JSON document");
-    let told: serde_json::Value = serde_json::from_str(&format!("{json}}}")).expect("JSON");
-    assert!(told["readyTimes"].as_str().is_some_and(|from| from.starts_with("learned from 3")));
-    let predicted = told["rehearsal"]["seconds"]["p50"].as_f64().expect("a median");
+    let (predicted, from) = predicted(&scenario, "").await;
+    assert!(from.starts_with("learned from 3"), "{from}");
     assert!(took > 100.0, "{took}");
+    assert_near(predicted, took);
+}
+
+/// The median that a rehearsal says, in seconds, and where its ready times come from.
+async fn predicted(scenario: &Scenario, words: &str) -> (f64, String) {
+    let told = scenario.simulate(&format!("example-placement -o json {words}")).await;
+    let (json, _) = told.rsplit_once('}').expect("a JSON document");
+    let told: Value = serde_json::from_str(&format!("{json}}}")).expect("JSON");
+    let median = told["rehearsal"]["seconds"]["p50"].as_f64().expect("a median");
+    (median, told["readyTimes"].as_str().expect("words").to_owned())
+}
+
+/// Within a fifth.
+fn assert_near(predicted: f64, took: f64) {
     let off = (predicted - took).abs() / took;
     assert!(off < 0.2, "predicted {predicted} s, took {took} s");
+}
+
+/// Plays members: each is available with what it is given after a time of its own.
+async fn play(hub: ClusterHandle, ready: Ready) {
+    let (mut chance, mut known) = (chance(23), BTreeSet::new());
+    loop {
+        for work in hub.store().list(WORK, Within::All).items {
+            if known.insert((work.key.clone(), work.head.generation)) {
+                let wait = Duration::from_secs_f64(ready.draw(&mut chance));
+                let hub = hub.clone();
+                tokio::spawn(async move {
+                    sleep(wait).await;
+                    let says = |kind: &str| {
+                        json!({"type": kind, "status": "True", "reason": "Played", "message": "",
+                            "observedGeneration": work.head.generation,
+                            "lastTransitionTime": "2026-01-01T00:00:00Z"})
+                    };
+                    let patch =
+                        json!({"status": {"conditions": [says("Applied"), says("Available")]}});
+                    let (space, name) = (&*work.key.namespace, &*work.key.name);
+                    let (kind, options) = (PatchKind::Merge, WriteOptions::default());
+                    let member = hub.local("member");
+                    let said = member.patch(WORK, space, name, "status", kind, patch, &options);
+                    said.await.expect("the Work is there");
+                });
+            }
+        }
+        sleep(Duration::from_secs(1)).await;
+    }
+}
+
+// Runs over forty clusters whose ready times are known in distribution: the median of the runs
+// is the one that was predicted before the first, and what is learned from them predicts it too.
+#[tokio::test(start_paused = true)]
+async fn the_predicted_median_is_that_of_executed_runs() {
+    let scenario = Scenario::with(CLUSTER, |config| config.members.clear()).await;
+    grown_to(&scenario, 43).await;
+    scenario.place(json!({"type": "External"})).await;
+    let wait = json!([{"type": "TimedWait", "waitTime": "1m"}]);
+    scenario
+        .stages(json!([
+            stage("staging", json!({"maxConcurrency": "50%", "afterStageTasks": wait})),
+            stage("canary", json!({"maxConcurrency": "25%"})),
+        ]))
+        .await;
+    let given = "--ready p50=40s,p99=3m --seed 7";
+    let (foreseen, from) = predicted(&scenario, given).await;
+    assert_eq!(from, "as given");
+    let truth = Ready::Percentiles { p50: 40.0, p99: 180.0 };
+    let playing = tokio::spawn(play(scenario.handle(HUB).clone(), truth));
+    let mut took = Vec::new();
+    for number in 1..=5 {
+        scenario.deploy(&format!("nginx:1.{number}")).await;
+        scenario.pass(60).await;
+        let (run, start) = (format!("run{number}"), scenario.fleet.env.now());
+        scenario.run(&run, "Run").await;
+        scenario.until(&run, "UpdateRunSucceeded").await;
+        took.push(scenario.fleet.env.now().duration_since(start).as_secs_f64());
+    }
+    playing.abort();
+    let median = spread(&took).p50;
+    let (learned, from) = predicted(&scenario, "").await;
+    assert!(from.starts_with("learned from 200"), "{from}");
+    println!("predicted {foreseen:.0} s, learned {learned:.0} s, took {took:.0?}");
+    assert_near(foreseen, median);
+    assert_near(learned, median);
 }
 
 /// Registers members that only say that they are there, until there are so many.
