@@ -33,7 +33,7 @@ pub use catalog::{
 pub use default::default_object;
 pub use prepare::{
     metadata_through_status, prepare_approval, prepare_create, prepare_finalize,
-    prepare_status_update, prepare_update, put_back,
+    prepare_status_update, prepare_update, put_back_but_status,
 };
 pub use selectable::selectable_fields;
 pub use validate::{

@@ -179,11 +179,20 @@ fn restore(new: &mut Value, old: &Value) {
 
 /// Makes one object equal to another. Copies only what differs, which is little where a
 /// client read an object, changed its status and sent it back.
-pub fn put_back(new: &mut Value, old: &Value) {
+fn put_back(new: &mut Value, old: &Value) {
+    put_back_but(new, old, |_| false);
+}
+
+/// The same but for the status, which may be large and is left as it is.
+pub fn put_back_but_status(new: &mut Value, old: &Value) {
+    put_back_but(new, old, |key| key == "status");
+}
+
+fn put_back_but(new: &mut Value, old: &Value, stays: impl Fn(&str) -> bool) {
     match (new, old) {
         (Value::Object(new), Value::Object(old)) => {
-            new.retain(|key, _| old.contains_key(key));
-            for (key, value) in old {
+            new.retain(|key, _| stays(key) || old.contains_key(key));
+            for (key, value) in old.iter().filter(|(key, _)| !stays(key)) {
                 match new.get_mut(key) {
                     Some(there) => put_back(there, value),
                     None => {

@@ -25,7 +25,7 @@ pub mod three_way;
 pub use builtin::{Builtin, builtin};
 pub use depth::{MAX_DEPTH, fits};
 pub use json::{MAX_OPERATIONS, json};
-pub use merge::merge;
+pub use merge::{merge, merge_owned};
 pub use printed::{printed, type_name};
 pub use refused::PatchError;
 pub use shape::Shape;

@@ -7,30 +7,40 @@ use crate::refused::PatchError;
 
 /// Applies a merge patch. The patch must be an object, as the result must be one.
 pub fn merge(current: &Value, patch: &Value) -> Result<Value, PatchError> {
-    let Value::Object(changes) = patch else {
+    check(current, patch)?;
+    Ok(merged(current, patch.clone()))
+}
+
+/// The same with a patch that is not needed again: nothing of it is copied.
+pub fn merge_owned(current: &Value, patch: Value) -> Result<Value, PatchError> {
+    check(current, &patch)?;
+    Ok(merged(current, patch))
+}
+
+fn check(current: &Value, patch: &Value) -> Result<(), PatchError> {
+    if !patch.is_object() {
         return Err(PatchError::Malformed("Invalid JSON Patch".to_owned()));
-    };
+    }
     if !fits(current, MAX_DEPTH) || !fits(patch, MAX_DEPTH) {
         return Err(PatchError::too_deep());
     }
-    Ok(merged(current, changes))
+    Ok(())
 }
 
 /// Copies only what stays: a status is mostly replaced whole.
-fn merged(current: &Value, changes: &Map<String, Value>) -> Value {
+fn merged(current: &Value, patch: Value) -> Value {
+    let Value::Object(changes) = patch else { return patch };
     let nothing = Map::new();
     let fields = current.as_object().unwrap_or(&nothing);
     let kept = fields.iter().filter(|(name, _)| !changes.contains_key(*name));
-    let kept = kept.map(|(name, value)| (name.clone(), value.clone()));
-    let changed = changes.iter().filter_map(|(name, change)| {
-        let value = match change {
-            Value::Null => return None,
-            Value::Object(inner) => merged(fields.get(name).unwrap_or(&Value::Null), inner),
-            other => other.clone(),
-        };
-        Some((name.clone(), value))
-    });
-    Value::Object(kept.chain(changed).collect())
+    let mut all: Map<String, Value> =
+        kept.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let changed = changes.into_iter().filter(|(_, change)| !change.is_null());
+    all.extend(changed.map(|(name, change)| {
+        let value = merged(fields.get(&name).unwrap_or(&Value::Null), change);
+        (name, value)
+    }));
+    Value::Object(all)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use super::embedded::embedded_objects;
 use super::lists::duplicates;
 use super::node::{ListType, Schema};
 use super::path::Path;
-use super::prune::{prune_resource, unknown_in_resource};
+use super::prune::{drop_nulls, prune_resource, unknown_in_resource};
 use super::validate::structure;
 
 /// A custom resource's schema with its rules compiled.
@@ -74,6 +74,12 @@ impl Compiled {
     /// Drops what the schema does not know, and nulls where it allows none.
     pub fn prune(&self, object: &mut Value) {
         prune_resource(object, self.schema.root());
+    }
+
+    /// Drops nulls where the schema allows none, from an object without
+    /// [unknown fields](Self::unknown_fields).
+    pub fn drop_nulls(&self, object: &mut Value) {
+        drop_nulls(object, Some(self.schema.root()), 0);
     }
 
     /// Names what the schema does not know, as `unknown field "spec.foo"`.

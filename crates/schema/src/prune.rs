@@ -160,7 +160,7 @@ fn name_unknown(
     }
 }
 
-fn drop_nulls(value: &mut Value, node: Option<NodeRef<'_>>, depth: usize) {
+pub(super) fn drop_nulls(value: &mut Value, node: Option<NodeRef<'_>>, depth: usize) {
     if depth > MAX_WALK {
         return;
     }

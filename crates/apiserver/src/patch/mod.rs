@@ -9,5 +9,5 @@
 pub mod apply;
 mod refused;
 
-pub use flagship_patch::{MAX_OPERATIONS, PatchError, json, merge, strategic};
+pub use flagship_patch::{MAX_OPERATIONS, PatchError, json, merge, merge_owned, strategic};
 pub use refused::refused;

@@ -38,9 +38,13 @@ pub(super) fn decode(
     validation: FieldValidation,
 ) -> Result<Vec<String>, String> {
     let mut found = Vec::new();
+    // Whether there is anything to drop, where that was looked for.
+    let mut unknown = None;
     if validation != FieldValidation::Ignore {
+        let fields = unknown_fields(served, object);
+        unknown = Some(!fields.is_empty());
         found.extend(twice.duplicates.iter().cloned());
-        found.extend(unknown_fields(served, object));
+        found.extend(fields);
         // Kubernetes reads its own kinds once, and custom ones first as text.
         if served.kind.row().is_some() && found.len() > 1 && !twice.text.is_empty() {
             flagship_schema::in_order_of(twice.text, &mut found);
@@ -52,7 +56,10 @@ pub(super) fn decode(
     }
     match (&served.version().rules, served.kind.origin) {
         (Rules::Custom(compiled), _) => {
-            compiled.prune(object);
+            match unknown {
+                Some(false) => compiled.drop_nulls(object),
+                _ => compiled.prune(object),
+            }
             compiled.apply_defaults(object);
         }
         (Rules::Builtin(schema), Origin::Builtin(id)) => {
@@ -126,14 +133,12 @@ pub(super) fn prepare_update(
             kinds::prepare_update(id, new, old, &mut addresses(cluster, id))?;
         }
         (Origin::Custom, Sub::Status) => {
-            let status = new.get_mut("status").map(Value::take);
             let managers = meta::of_mut(new).remove("managedFields");
-            kinds::put_back(new, old);
-            if let Some(map) = new.as_object_mut() {
-                match status {
-                    Some(status) if !status.is_null() => map.insert("status".to_owned(), status),
-                    _ => map.remove("status"),
-                };
+            kinds::put_back_but_status(new, old);
+            if let Some(map) = new.as_object_mut()
+                && map.get("status").is_some_and(Value::is_null)
+            {
+                map.remove("status");
             }
             if let Some(managers) = managers {
                 meta::of_mut(new).insert("managedFields".to_owned(), managers);

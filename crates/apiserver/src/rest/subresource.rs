@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 use super::cluster::Ctx;
 use super::connect::Remote;
 use super::decode::Decoded;
-use super::options::WriteOptions;
+use super::options::{FieldValidation, WriteOptions};
 use super::patching::Patch;
 use super::write::Source;
 use super::{managers, meta, scale};
+use crate::patch;
 use crate::registry::Served;
 
 /// What part of an object a write is about.
@@ -163,6 +164,17 @@ impl Sub {
                     self,
                 )?;
                 Ok((new, duplicates.clone()))
+            }
+            // One that names a revision is not tried again. Where unknown fields are refused, its
+            // refusal speaks of the patch.
+            Source::Patch(Patch::Merge(body))
+                if ctx.place.served.kind.row().is_none()
+                    && options.field_validation != FieldValidation::Strict
+                    && !meta::text(&body.value, "resourceVersion").is_empty() =>
+            {
+                let Decoded { value, duplicates, .. } = std::mem::take(body);
+                *source = Source::Consumed;
+                Ok((patch::merge_owned(old, value).map_err(patch::refused)?, duplicates))
             }
             Source::Patch(patch) => {
                 let duplicates = patch.duplicates().to_vec();

@@ -56,7 +56,8 @@ pub(crate) enum Source {
     Object(Decoded),
     /// What it is, patched.
     Patch(Patch),
-    /// An object that named its revision and was drafted already: there is no second try.
+    /// An object or patch that named its revision and was drafted already: there is no second
+    /// try.
     Consumed,
 }
 

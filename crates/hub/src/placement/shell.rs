@@ -323,7 +323,9 @@ impl Pass<'_> {
         cost: &StatusCost,
         status: &PlacementStatus,
     ) -> Result<(), Failure> {
-        let patch = json!({"status": every_field(status)});
+        // Moved in: `json!` would copy it, with a row for each cluster.
+        let mut patch = json!({});
+        patch["status"] = every_field(status);
         let written = self.writer.patch_status::<S::Placement>(&self.seen.placement, patch);
         let object = cost.of(status.placement_statuses.len(), written).await?;
         self.moved_on(&object);

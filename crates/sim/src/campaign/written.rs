@@ -57,19 +57,19 @@ impl Inner {
         };
         self.asked += 1;
         let (before, after) = (self.books.seen(old, theirs), self.books.seen(new, theirs));
-        let claims = |read: &Observed, works: &[Work]| {
+        let claims = |read: &Observed, then: &Observed, works: &[Work]| {
             let mut told = laws::step(read, &before, &after);
-            let then = Observed { run: new.clone(), ..read.clone() };
-            told.extend(laws::one_snapshot(&old.status, &then, works));
+            told.extend(laws::one_snapshot(&old.status, then, works));
             told
         };
-        let mut claimed = claims(&after, &self.all_works);
+        let mut claimed = claims(&after, &after, &self.all_works);
         let states = self.states.get(&new.uid);
         for state in states.into_iter().flat_map(|states| states.iter().rev()) {
             if claimed.is_empty() {
                 break;
             }
-            let other = claims(&state.seen, &state.works);
+            let then = Observed { run: new.clone(), ..state.seen.clone() };
+            let other = claims(&state.seen, &then, &state.works);
             claimed.retain(|broken| other.contains(broken));
         }
         broken.extend(claimed);
