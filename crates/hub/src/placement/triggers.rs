@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 
 use super::selectable::{Selectable, kind_served};
 use super::{Queues, ScopeMirrors, placements};
-use crate::mirrors::{Mirrors, Placement, Policy, Versioned};
+use crate::mirrors::{Mirrors, Placement, Policy, ResourceSnapshot, Versioned};
 use crate::status_cost::StatusCost;
 
 /// Between two passes that only repeat another wording.
@@ -40,11 +40,13 @@ pub(super) fn listen(
     let placements = mirrors.placements.subscribe(move |change| placement(&waker, change));
     let waker = queue.clone();
     let policies = mirrors.policies.subscribe(move |change| policy(&waker, change));
+    let waker = queue.clone();
+    let snapshots = mirrors.resources.subscribe(move |change| snapshot(&waker, change));
     let (waker, scope, window) = (queue.clone(), mirrors.clone(), BatchingWindow::default());
     let cost = cost.clone();
     let bindings =
         mirrors.bindings.subscribe(move |change| binding(&waker, &scope, &window, &cost, change));
-    vec![placements, policies, bindings]
+    vec![placements, policies, snapshots, bindings]
 }
 
 /// Wakes placements whose copy of the status is gone.
@@ -71,6 +73,16 @@ fn policy(queue: &Queue<ObjectKey>, change: &Change<Policy>) {
     // One that nobody has decided on is our own doing; a list may show it when somebody has.
     if change.old.is_some() || policy_appeared(&new.value) {
         queue.add_with(new.placement.clone(), change.origin.priority());
+    }
+}
+
+/// The status says what is in the snapshot that a binding names, and a mirror may show the
+/// snapshot after the binding. Update runs and another hub that leads create them too.
+fn snapshot(queue: &Queue<ObjectKey>, change: &Change<ResourceSnapshot>) {
+    let value = |kept: &Arc<ResourceSnapshot>| kept.value.clone();
+    let Some(told) = change.new.as_ref().or(change.old.as_ref()) else { return };
+    if change.old.as_ref().map(value) != change.new.as_ref().map(value) {
+        queue.add_with(told.placement.clone(), change.origin.priority());
     }
 }
 
