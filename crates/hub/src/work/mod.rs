@@ -6,6 +6,7 @@
 //! a member about a Work is a pass, which writes only if the binding's status changes by it.
 
 mod contents;
+mod contested;
 mod observe;
 mod shell;
 mod triggers;

@@ -25,7 +25,7 @@ use flagship_runtime::client::{
     ClientError, Listed, Precondition, Propagation, ResourceType, Selection,
 };
 use flagship_runtime::effects::{Made, PendingWrites, Writer, carry_out_in_groups};
-use flagship_runtime::error_action::Failure;
+use flagship_runtime::error_action::{ErrorAction, Failure};
 use flagship_runtime::events::{EventType, Recorder};
 use flagship_runtime::queue::{About, Outcome};
 use jiff::{SignedDuration, Timestamp};
@@ -34,6 +34,7 @@ use kube_core::metadata::PartialObjectMeta;
 use serde_json::{Value, json};
 
 use super::contents::Contents;
+use super::contested::Contested;
 use super::observe::{PassInputs, observe};
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, ScopeMirrors};
@@ -53,6 +54,7 @@ pub(super) struct Shell {
     /// By when members are to have answered what was written last, before statuses say that
     /// they are at it. Forgotten with the process: the next one says so at once.
     answers_due: Mutex<BTreeMap<ObjectKey, Timestamp>>,
+    contested: Contested,
 }
 
 /// Why a write to a Work did not happen.
@@ -99,8 +101,15 @@ impl Shell {
         shown::<ClusterWide>(&seen, Some(&mirrors.cluster_wide));
         shown::<InNamespace>(&seen, mirrors.in_namespaces.as_ref());
         seen.shown_by(ResourceType::of::<Work>(), &mirrors.works.works);
-        let (contents, answers_due) = (Contents::default(), Mutex::default());
-        Self { cx, mirrors, recorder, seen, contents, answers_due }
+        Self {
+            cx,
+            mirrors,
+            recorder,
+            seen,
+            contents: Contents::default(),
+            answers_due: Mutex::default(),
+            contested: Contested::default(),
+        }
     }
 
     /// One pass over a binding of the scope.
@@ -271,7 +280,7 @@ impl Shell {
         let refused = |error| refusal(stage, error);
         let known = pass.seen.works.get(write.name());
         let unknown = || Refused::Retry(Failure::reread("a work is not known any more"));
-        let mut carried = Vec::new();
+        let (mut carried, mut carries) = (Vec::new(), None);
         let (patch, precondition) = match write {
             Write::Create(new) => {
                 let object = new.object();
@@ -297,7 +306,14 @@ impl Shell {
             }
             Write::Update { stamp, manifests, strategies, to_abandon, .. } => {
                 let (precondition, had) = known.ok_or_else(unknown)?;
+                if let Some(wait) = self.contested.wait(&precondition.key, &stamp) {
+                    let why =
+                        format!("work {} was changed back by somebody else", precondition.key);
+                    let action = ErrorAction::BackOff { after: Some(wait) };
+                    return Err(Refused::Retry(Failure::new(action, why)));
+                }
                 let mut patch = stamped(&stamp, to_abandon);
+                carries = Some(stamp);
                 patch["spec"] = difference(&json!(had), &json!(strategies));
                 let listed = Some(&manifests).filter(|manifests| !manifests.is_empty());
                 patch["spec"]["workload"] = json!({"manifests": listed});
@@ -320,6 +336,9 @@ impl Shell {
             }
         };
         let patched = pass.writer.patch::<Work>(precondition, patch).await;
+        if let (Ok(_), Some(stamp)) = (&patched, carries) {
+            self.contested.written(&precondition.key, stamp);
+        }
         patched.map(drop).map_err(|error| refused(error).without_secrets(&carried))
     }
 

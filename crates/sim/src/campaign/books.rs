@@ -165,9 +165,8 @@ impl Books {
             put(&mut self.policies, key, policy);
         } else if resource == self.scope.placements {
             // No law asks for its status, which has a row for each cluster.
-            let placement = read::<PlacementSpec, IgnoredAny>(json).map(|raw| {
-                Placement::read(&raw.metadata, &raw.spec, &PlacementStatus::default())
-            });
+            let placement = read::<PlacementSpec, IgnoredAny>(json)
+                .map(|raw| Placement::read(&raw.metadata, &raw.spec, &PlacementStatus::default()));
             put(&mut self.placements, key, placement);
         } else if resource == CLUSTERS {
             let cluster = whole::<MemberCluster>(json).map(|one| Arc::new(Cluster::read(&one)));
