@@ -147,6 +147,8 @@ pub mod update_run {
         PROGRESSING = "Progressing";
         /// It ended, well or badly.
         SUCCEEDED = "Succeeded";
+        /// Which rollout policies it follows, and the hash of its copy of them. Our own.
+        FOLLOWS_POLICIES = "FollowsPolicies";
     }
 }
 
@@ -299,9 +301,10 @@ mod tests {
             DIFF_REPORTED  DiffReported
             STATUS_TRIMMED StatusTrimmed
             # update_run
-            INITIALIZED Initialized
-            PROGRESSING Progressing
-            SUCCEEDED   Succeeded
+            INITIALIZED      Initialized
+            PROGRESSING      Progressing
+            SUCCEEDED        Succeeded
+            FOLLOWS_POLICIES FollowsPolicies
             # updating_cluster
             STARTED   Started
             SUCCEEDED Succeeded

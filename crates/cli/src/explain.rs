@@ -40,6 +40,7 @@ pages! {
     "BUDGET_SPENT",
     "QUARANTINED",
     "OVERTAKEN",
+    "POLICIES_CHANGED",
     "POLICIES_DISAGREE",
     "PREEMPTED",
     "SUPERSEDED",

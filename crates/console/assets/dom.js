@@ -185,10 +185,10 @@ export const full_name = (key) => (key.namespace ? `${key.namespace}/${key.name}
 
 export const WORDS = {
   pending: "Pending", initialized: "Not started", running: "Running", waiting: "Waiting", stuck: "Stuck",
-  stopping: "Stopping", stopped: "Stopped", frozen: "Frozen", closed: "Closed", succeeded: "Succeeded", failed: "Failed",
+  stopping: "Stopping", stopped: "Stopped", frozen: "Frozen", closed: "Closed", policiesChanged: "Policies changed", succeeded: "Succeeded", failed: "Failed",
 };
 const GLYPHS = {
-  pending: "·", initialized: "·", running: "◐", waiting: "◇", stuck: "✘", stopping: "◐", stopped: "■", frozen: "❄", closed: "◷", succeeded: "✔", failed: "✘",
+  pending: "·", initialized: "·", running: "◐", waiting: "◇", stuck: "✘", stopping: "◐", stopped: "■", frozen: "❄", closed: "◷", policiesChanged: "✘", succeeded: "✔", failed: "✘",
 };
 
 /** The state of a run, as a word and a sign. */

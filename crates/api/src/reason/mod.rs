@@ -149,6 +149,8 @@ mod tests {
             FROZEN                UpdateRunFrozen
             WINDOW_CLOSED         UpdateRunWindowClosed
             CHECKING              UpdateRunChecking
+            POLICIES_CHANGED      UpdateRunPoliciesChanged
+            POLICIES_ADOPTED      RolloutPoliciesAdopted
             SUCCEEDED             UpdateRunSucceeded
             FAILED                UpdateRunFailed
             # update_run::stage

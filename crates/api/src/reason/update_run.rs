@@ -25,6 +25,10 @@ listed! {
     WINDOW_CLOSED = "UpdateRunWindowClosed";
     /// Progressing True: clusters are updated, and checks of a policy are asked. Our own.
     CHECKING = "UpdateRunChecking";
+    /// Progressing False: the copy of the policies that it follows was changed. Our own.
+    POLICIES_CHANGED = "UpdateRunPoliciesChanged";
+    /// FollowsPolicies True. Our own.
+    POLICIES_ADOPTED = "RolloutPoliciesAdopted";
     /// Progressing False and Succeeded True; final.
     SUCCEEDED = "UpdateRunSucceeded";
     /// Progressing False and Succeeded False; final.

@@ -156,7 +156,9 @@ fn headline_parts(board: &Board, colours: bool) -> Vec<String> {
     let word = word(board.phase);
     let word = match (colours, board.phase) {
         (true, Phase::Succeeded) => format!("\u{1b}[32m{word}\u{1b}[0m"),
-        (true, Phase::Failed | Phase::Stuck) => format!("\u{1b}[31m{word}\u{1b}[0m"),
+        (true, Phase::Failed | Phase::Stuck | Phase::PoliciesChanged) => {
+            format!("\u{1b}[31m{word}\u{1b}[0m")
+        }
         (
             true,
             Phase::Waiting | Phase::Stopped | Phase::Frozen | Phase::Closed | Phase::Checking,
@@ -192,6 +194,7 @@ pub fn word(phase: Phase) -> &'static str {
         Phase::Frozen => "FROZEN",
         Phase::Closed => "CLOSED",
         Phase::Checking => "CHECKING",
+        Phase::PoliciesChanged => "POLICIES CHANGED",
         Phase::Succeeded => "SUCCEEDED",
         Phase::Failed => "FAILED",
     }

@@ -121,7 +121,7 @@ fn sort(phase: Phase, finding: &Finding) -> &'static str {
         (_, Cause::HubSilent) => "stuck",
         (Phase::Succeeded, _) => "ended",
         (Phase::Failed, _) => "failed",
-        (Phase::Stuck, _) => "stuck",
+        (Phase::Stuck | Phase::PoliciesChanged, _) => "stuck",
         (_, Cause::Superseded) => "superseded",
         (_, Cause::ApprovalMissing | Cause::ApprovalStale) => "approval",
         (Phase::Stopped | Phase::Frozen | Phase::Closed, _) => "stopped",

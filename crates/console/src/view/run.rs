@@ -329,7 +329,7 @@ fn log(mirror: &Mirror, key: &ObjectKey, run: &Run, board: &Board) -> Vec<Happen
             Phase::Stopped | Phase::Stopping => {
                 add(at, "stopped the run".to_owned(), last_writer(&run.metadata));
             }
-            Phase::Frozen | Phase::Closed | Phase::Checking => {
+            Phase::Frozen | Phase::Closed | Phase::Checking | Phase::PoliciesChanged => {
                 add(at, progressing.message.clone(), String::new());
             }
             Phase::Stuck => add(at, "the run is stuck".to_owned(), String::new()),

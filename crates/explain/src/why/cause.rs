@@ -69,6 +69,8 @@ causes! {
     Quarantined = "QUARANTINED", "what it brings is quarantined";
     /// A newer run has taken clusters, and a policy forbids to take them back.
     Overtaken = "OVERTAKEN", "a newer run has overtaken this one";
+    /// Somebody has changed the copy of the policies that a run follows.
+    PoliciesChanged = "POLICIES_CHANGED", "the policies that the run follows were changed behind the hub";
     /// Two policies cannot both be followed.
     PoliciesDisagree = "POLICIES_DISAGREE", "two rollout policies say different things";
     /// Another writer changed a cluster that was being updated.

@@ -20,6 +20,7 @@ use flagship_rules::update_run::lifecycle::{
     Ending, Phase, ending, in_flight, not_updated, outcome, phase, started_at, waits_at,
 };
 use flagship_rules::update_run::superseded::superseded;
+use flagship_rules::update_run::trusted;
 
 /// How long the hub may take to notice a change before silence is a finding.
 pub const NOTICE: SignedDuration = SignedDuration::from_secs(15);
@@ -45,6 +46,9 @@ fn look(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Finding {
         return found;
     }
     if let Some(found) = unreadable(facts, key, run) {
+        return found;
+    }
+    if let Some(found) = policies_changed(key, run) {
         return found;
     }
     if let Some(found) = frozen(facts, key, run) {
@@ -196,6 +200,19 @@ fn not_begun(key: &ObjectKey, phase: Phase) -> Finding {
         .hint("fix", "start it", flagship("resume", key));
     }
     Finding::new(State::Waiting, Cause::InProgress, format!("{key} is being initialized."))
+}
+
+/// A run that begins nothing, since its copy of the policies is not what the hub wrote.
+fn policies_changed(key: &ObjectKey, run: &RunFacts) -> Option<Finding> {
+    let what = trusted::changed(run.adopted.as_ref(), &run.status)?;
+    let headline = format!("{key} begins nothing: the policies that it follows were changed.");
+    let runs = refusal::runs(key);
+    let kubectl =
+        |verb: &str| kubectl(key.namespace.as_deref(), &format!("{verb} {runs} {}", key.name));
+    let finding = Finding::new(State::Stuck, Cause::PoliciesChanged, headline).what(what);
+    let finding =
+        finding.hint("look", "see who wrote it", kubectl("get --show-managed-fields -o yaml"));
+    Some(finding.hint("or", "end it, and start a new one", kubectl("delete")))
 }
 
 /// A run that a freeze holds, in the words of the run itself.

@@ -79,7 +79,9 @@ impl Waker {
         }
         match (&change.old, &change.new) {
             (Some(old), Some(new))
-                if asked(old) == asked(new) && old.value.skips == new.value.skips => {}
+                if asked(old) == asked(new)
+                    && old.value.skips == new.value.skips
+                    && old.value.changed_policies() == new.value.changed_policies() => {}
             (_, Some(run)) | (Some(run), None) => {
                 self.queue.add_with(PlacedKey::from(&**run), change.origin.priority());
             }

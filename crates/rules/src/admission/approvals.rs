@@ -8,6 +8,7 @@ use flagship_api::approval::{ApprovalRequestSpec, ApprovalRequestStatus};
 use flagship_api::approval_decision::{ApprovalSpec, Person};
 use flagship_api::condition::Conditions;
 use flagship_api::condition_type::approval_request::APPROVED;
+use flagship_api::condition_type::update_run::FOLLOWS_POLICIES;
 use flagship_api::keys::own;
 use flagship_api::reason::update_run::approval::{ACCEPTED, COUNTED, STAMPED};
 use flagship_api::rollout_policy::RolloutPolicy;
@@ -172,10 +173,13 @@ pub fn judge(
         Subject::Request => asking(request, run?, person),
         Subject::Run => None,
         Subject::RunStatus => {
-            let policed = run?.adopted.as_ref().is_some_and(|one| one.asks_for_approvals());
+            let run = run?;
+            // Whoever has taken the policies from the run has not taken it from them.
+            let told = run.status.conditions.of_type(FOLLOWS_POLICIES).is_some();
+            let policed = told || run.adopted.as_ref().is_some_and(|one| !one.is_empty());
             policed.then(|| {
                 Answer::Denied(format!(
-                    "the status of {} {} cannot be written: it follows a rollout policy with approvals, so only the hub says how far it is",
+                    "the status of {} {} cannot be written: it follows a rollout policy, so only the hub says how far it is",
                     request.kind.kind, request.name
                 ))
             })

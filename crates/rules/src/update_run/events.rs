@@ -38,6 +38,7 @@ pub fn events(run: &Run, new: &UpdateRunStatus, waiting: &[Waiting]) -> Vec<Even
             reason::INITIALIZATION_FAILED,
             reason::INPUT_UNREADABLE,
             reason::STUCK,
+            reason::POLICIES_CHANGED,
         ];
         let warning = bad.contains(&told.reason.as_str());
         let message = match told.reason.as_str() {

@@ -13,7 +13,7 @@ use flagship_api::condition_type::update_run::{INITIALIZED, SUCCEEDED};
 use flagship_api::staged_update_status::UpdateRunStatus;
 
 use super::delivery::{UpdateBinding, rival};
-use super::held::says_frozen;
+use super::held::says_held;
 use super::lifecycle::{failed_under_policy, has_ended, is_finished, is_skipped, is_started, says};
 use super::observed::Observed;
 use super::reconcile::{Action, Plan};
@@ -29,7 +29,7 @@ pub fn needs_fresh_reads(seen: &Observed, plan: &Plan) -> bool {
                 || (ends && bad.contains(&Some(ConditionStatus::False)))
                 || finishes_what_others_wrote(seen, status)
                 || gives_up_a_cluster(seen, status)
-                || (says_frozen(&seen.run.status) && !says_frozen(status))
+                || (says_held(&seen.run.status) && !says_held(status))
         }
         Action::UpdateBinding(deliver) => takes_from_somebody(seen, deliver),
         _ => false,

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use flagship_api::condition::Conditions;
 use flagship_api::condition_type::update_run::PROGRESSING;
-use flagship_api::reason::update_run::{FROZEN, WINDOW_CLOSED};
+use flagship_api::reason::update_run::{FROZEN, POLICIES_CHANGED, WINDOW_CLOSED};
 use flagship_api::staged_update_status::{StageUpdatingStatus, UpdateRunStatus};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
@@ -43,6 +43,17 @@ pub fn held<'a>(seen: &'a Observed, stage: &str) -> Option<&'a Freeze> {
 /// Whether the record says that the run is frozen.
 pub fn says_frozen(status: &UpdateRunStatus) -> bool {
     status.conditions.of_type(PROGRESSING).is_some_and(|told| told.reason == FROZEN)
+}
+
+/// Whether the record says that somebody has changed the policies of the run.
+pub fn says_policies_changed(status: &UpdateRunStatus) -> bool {
+    status.conditions.of_type(PROGRESSING).is_some_and(|told| told.reason == POLICIES_CHANGED)
+}
+
+/// Whether the record says that somebody holds the run, so that whoever finds that it is over
+/// only says so first.
+pub fn says_held(status: &UpdateRunStatus) -> bool {
+    says_frozen(status) || says_policies_changed(status)
 }
 
 /// Whether the record says that no window is open.
@@ -167,7 +178,7 @@ impl PlanBuilder<'_> {
         if held(self.seen, stage).is_some() {
             return false;
         }
-        let lifted = says_frozen(&self.seen.run.status);
+        let lifted = says_held(&self.seen.run.status);
         if lifted {
             self.wake_in(SignedDuration::ZERO);
         }

@@ -133,6 +133,11 @@ pub fn ending(status: &UpdateRunStatus) -> Option<Ending<'_>> {
     }
 }
 
+/// Whether the stages, clusters and snapshot of a run are fixed.
+pub fn is_initialized(status: &UpdateRunStatus) -> bool {
+    says(&status.conditions, update_run::INITIALIZED) == Some(ConditionStatus::True)
+}
+
 /// Whether a run has ended for good.
 pub fn has_ended(status: &UpdateRunStatus) -> bool {
     ending(status).is_some()
@@ -176,6 +181,8 @@ pub enum Phase {
     Closed,
     /// Checks are asked.
     Checking,
+    /// Somebody has changed the policies that it follows.
+    PoliciesChanged,
     /// Ended well.
     Succeeded,
     /// Ended badly.
@@ -189,7 +196,7 @@ pub fn phase(spec: &UpdateRunSpec, status: &UpdateRunStatus) -> Phase {
         Some(Ending::Failed(_) | Ending::NotInitialized(_)) => return Phase::Failed,
         None => {}
     }
-    if says(&status.conditions, update_run::INITIALIZED) != Some(ConditionStatus::True) {
+    if !is_initialized(status) {
         return Phase::Pending;
     }
     let Some(progressing) = status.conditions.of_type(update_run::PROGRESSING) else {
@@ -206,6 +213,7 @@ pub fn phase(spec: &UpdateRunSpec, status: &UpdateRunStatus) -> Phase {
         reason::update_run::FROZEN => Phase::Frozen,
         reason::update_run::WINDOW_CLOSED => Phase::Closed,
         reason::update_run::CHECKING => Phase::Checking,
+        reason::update_run::POLICIES_CHANGED => Phase::PoliciesChanged,
         _ => Phase::Running,
     }
 }

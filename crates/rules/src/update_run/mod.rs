@@ -43,6 +43,7 @@ mod status;
 mod stop;
 pub mod superseded;
 pub mod triggers;
+pub mod trusted;
 mod undoing;
 mod validation;
 

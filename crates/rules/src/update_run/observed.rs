@@ -7,8 +7,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use flagship_api::condition::ConditionStatus;
-use flagship_api::condition_type::update_run::INITIALIZED;
 use flagship_api::names::{ObjectKey, SnapshotIndex, master_snapshot};
 use flagship_api::rollout_record::{RecordEntry, RolloutRecordSpec};
 use flagship_api::staged_update::{UpdateRunSpec, UpdateRunState, UpdateStrategySpec};
@@ -19,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::announced::Announced;
 use super::dates_ahead::DatesAhead;
-use super::lifecycle::says;
+use super::lifecycle::is_initialized;
 use crate::model::{Binding, Cluster, Fence, PolicySnapshot, ResourceSnapshot};
 pub use crate::overrides::{ClusterOverride, NamespacedOverride};
 use crate::placement::selection::Selection;
@@ -207,7 +205,7 @@ impl Run {
 
     /// Whether its stages, clusters and snapshot are fixed.
     pub fn is_initialized(&self) -> bool {
-        says(&self.status.conditions, INITIALIZED) == Some(ConditionStatus::True)
+        is_initialized(&self.status)
     }
 
     /// Key of something in the run's scope.

@@ -16,6 +16,7 @@ use super::observed::{Observed, OtherRun};
 use super::reconcile::{Action, Plan, Waiting};
 use super::status::{ConditionValue, ConditionWriter};
 use super::superseded::{superseded, taken};
+use super::trusted;
 use crate::event::Event;
 use crate::model::Binding;
 use crate::policy::Adopted;
@@ -197,7 +198,19 @@ impl<'a> PlanBuilder<'a> {
     }
 
     /// The status, and the plan without the write of it.
-    pub fn into_plan(self) -> (UpdateRunStatus, Plan) {
+    pub fn into_plan(mut self) -> (UpdateRunStatus, Plan) {
+        let at = (self.writer.generation, self.writer.now);
+        if let Some(next) = &self.adopted {
+            if !trusted::vouches(&self.seen.run.status, next) {
+                // First the status says which copy of the policies may be there.
+                let mut status = self.seen.run.status.clone();
+                let known = self.seen.run.adopted.as_ref().unwrap_or(next);
+                trusted::vouch(&mut status, known, Some(next), at.0, at.1);
+                let wake = Some(SignedDuration::ZERO);
+                return (status, Plan { wake, asks: self.plan.asks, ..Plan::default() });
+            }
+            trusted::vouch(&mut self.status, next, None, at.0, at.1);
+        }
         let mut plan = self.plan;
         plan.actions = self.first;
         plan.actions.extend(self.adopted.map(Action::Adopt));

@@ -25,7 +25,8 @@ use super::messages::Failure;
 use super::metrics::{Measured, Series, series};
 use super::observed::Observed;
 use super::plan_builder::PlanBuilder;
-use super::status::{ConditionWriter, readable_again, refresh};
+use super::status::{ConditionValue, ConditionWriter, readable_again, refresh};
+use super::trusted::vouch;
 use super::undoing::CreateRollback;
 use super::{
     counted, execution, gates, initialization, messages, policed, recorded, stop, validation,
@@ -215,6 +216,11 @@ pub enum Waiting {
     },
     /// Somebody must set the state to Run again.
     Resume,
+    /// Somebody must put the policies back that it follows.
+    Policies {
+        /// What was changed.
+        why: String,
+    },
     /// A window must open.
     Closed {
         /// The stage.
@@ -343,6 +349,7 @@ fn initialize(seen: &Observed) -> Plan {
     if text.is_none() && found.adopted.asks_for_approvals() {
         found.adopted.plan = recorded::hash(seen, &found.status, &found.adopted);
     }
+    let followed = found.adopted.clone();
     // Whatever stands there was not written by a hub that initialized the run.
     if text.is_none() && seen.run.adopted.clone().unwrap_or_default() != found.adopted {
         plan.actions.push(Action::Adopt(found.adopted));
@@ -350,6 +357,7 @@ fn initialize(seen: &Observed) -> Plan {
     match text {
         None => {
             writer(seen).initialized(&mut found.status);
+            vouch(&mut found.status, &followed, None, Generation(seen.run.generation), seen.now);
             plan.wake = Some(SignedDuration::ZERO);
         }
         Some(text) => writer(seen).not_initialized(&mut found.status, &text),
@@ -362,7 +370,22 @@ fn settled(seen: &Observed, status: UpdateRunStatus) -> Plan {
     conclude(seen, status, Plan::default())
 }
 
+/// A run whose policies somebody has changed does nothing, in whatever state people want it: what
+/// may begin, who must approve and what has failed is no longer known. What was given to clusters
+/// goes on there.
+fn wait_for_policies(seen: &Observed, mut status: UpdateRunStatus, why: &str) -> Plan {
+    if seen.run.state() != UpdateRunState::Initialize {
+        let told = ConditionValue::PoliciesChanged(why.to_owned());
+        writer(seen).progress(&mut status, &told);
+    }
+    let waiting = vec![Waiting::Policies { why: why.to_owned() }];
+    conclude(seen, status, Plan { waiting, wake: Some(CLUSTER_POLL), ..Plan::default() })
+}
+
 fn go_on(seen: &Observed, mut status: UpdateRunStatus) -> Plan {
+    if let Some(why) = seen.run.changed_policies() {
+        return wait_for_policies(seen, status, &why);
+    }
     let checked = match validation::check(seen, &status) {
         Ok(checked) => checked,
         Err(Failure::Passing(trouble)) => {

@@ -19,7 +19,7 @@ use flagship_api::staged_update_status::{
     ClusterUpdatingStatus, StageTaskStatus, StageUpdatingStatus, UpdateRunStatus,
 };
 
-use super::held::{says_closed, says_frozen};
+use super::held::{says_closed, says_frozen, says_policies_changed};
 use super::lifecycle::{
     Ending, configured, ending, has_ended, is_finished, is_passed, is_skipped, is_started, outcome,
     says,
@@ -187,6 +187,7 @@ fn implied(
             _ => {}
         }
     }
+    let adopted = adopted.filter(|_| seen.run.changed_policies().is_none());
     let over = budget_spent(adopted, status.stages_status.iter());
     told.extend(over.map(|spent| EntryDraft::of(What::BudgetSpent).text(&spent.text)));
     told
@@ -323,6 +324,10 @@ fn turns(
         && !told.iter().any(|draft| MOVES.contains(&draft.what))
     {
         turns.push(EntryDraft::of(What::Stuck).text(&stuck.message));
+    }
+    if says_policies_changed(status) {
+        // It tells neither of freezes nor of windows.
+        return turns;
     }
     turns.extend(said(seen, entries, status));
     let frozen = last_of(entries, &[What::Frozen, What::Unfrozen]);

@@ -90,6 +90,8 @@ pub enum ConditionValue {
     Closed(String),
     /// Checks are not done, in these words.
     Checking(String),
+    /// Somebody has changed the policies that it follows, in these words.
+    PoliciesChanged(String),
     /// Everything is done.
     Succeeded,
     /// Everything is done, but for what this says.
@@ -164,6 +166,9 @@ impl ConditionWriter {
             }
             ConditionValue::Checking(told) => {
                 progressing.is_true(reason::CHECKING).because(told.as_str())
+            }
+            ConditionValue::PoliciesChanged(told) => {
+                progressing.is_false(reason::POLICIES_CHANGED).because(told.as_str())
             }
             ConditionValue::Succeeded | ConditionValue::SucceededWithout(_) => {
                 progressing.is_false(reason::SUCCEEDED).because("All stages are completed")

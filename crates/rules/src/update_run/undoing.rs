@@ -232,6 +232,9 @@ fn judged<'a>(seen: &'a Observed, of: &str) -> Result<(&'a Run, Undo), Failure> 
             format!("update run `{}`, which this one takes back, has not ended", source.name);
         return Err(Failure::passing(waits));
     }
+    if let Some(why) = source.changed_policies() {
+        return Err(refused(&why));
+    }
     let stages = source.status.stages_status.iter();
     spent(source.adopted.as_ref(), stages.clone())
         .filter(|spent| spent.then == Then::Rollback)

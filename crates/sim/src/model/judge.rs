@@ -21,9 +21,9 @@ use super::state_table::StateTable;
 pub const DOWN: &str = "S1 (down)";
 
 /// Every law a model is held against.
-pub const LAWS: [&str; 24] = [
+pub const LAWS: [&str; 25] = [
     "S1", DOWN, "S2", "S3", "S4", "S5", "S6", "S7", "S8", "S9", "S11", "S12", "S16", "L1", "L3",
-    "L4", "P1", "P2", "P3", "P4", "P5", "P6", "P8", "P9",
+    "L4", "P1", "P2", "P3", "P4", "P5", "P6", "P8", "P9", "P10",
 ];
 
 /// Passes after which a run that still writes will never come to rest.

@@ -1,5 +1,6 @@
 //! A step told to people.
 
+use flagship_api::condition_type::update_run::FOLLOWS_POLICIES;
 use flagship_rules::update_run::Action;
 
 use super::environment::Event;
@@ -72,7 +73,9 @@ fn name(table: &StateTable, store: u32, slot: usize) -> String {
 fn written(action: &Action) -> String {
     match action {
         Action::Status(status) => {
-            let told = status.conditions.last().map_or("", |condition| &condition.reason);
+            let mut said = status.conditions.iter().rev();
+            let told = said.find(|condition| condition.type_ != FOLLOWS_POLICIES);
+            let told = told.map_or("", |condition| &condition.reason);
             let stages = status.stages_status.iter().flat_map(|stage| &stage.clusters);
             let clusters = stages.filter(|cluster| !cluster.conditions.is_empty()).map(|cluster| {
                 let said: Vec<_> = cluster.conditions.iter().map(|c| c.type_.as_str()).collect();

@@ -255,6 +255,22 @@ fn a_stopped_run_is_resumed() {
 }
 
 #[test]
+fn a_run_whose_policies_were_changed_says_what_follows() {
+    let follows = condition(
+        "FollowsPolicies",
+        "True",
+        "RolloutPoliciesAdopted",
+        "follows rollout policy night; the copy of them in annotation flagship.dev/adopted-policies has the SHA-256 0123",
+        600,
+    );
+    let facts = run("Run", json!({"conditions": [initialized(), follows]}));
+    let found = explain(&facts);
+    assert_eq!((found.cause, found.state), (Cause::PoliciesChanged, State::Stuck));
+    assert!(found.what.contains("the update run follows rollout policy night"), "{}", found.what);
+    assert_eq!(found.hints[1].command, "kubectl --context hub delete csur example-run");
+}
+
+#[test]
 fn a_run_nobody_looks_at_means_a_silent_hub() {
     let facts = run("Run", json!({"conditions": []}));
     expect![[r#"

@@ -97,6 +97,7 @@ fn may_delay_a_stop(waiting: &Waiting) -> bool {
             | Waiting::Checking { .. }
             | Waiting::Scheduling { .. }
             | Waiting::Readable { .. }
+            | Waiting::Policies { .. }
     )
 }
 
@@ -116,6 +117,7 @@ fn wakes_in_time(seen: &Observed, plan: &Plan, waiting: &Waiting) -> bool {
             until.map_or(STAGE_POLL, |until| STAGE_POLL.min(until.duration_since(seen.now)))
         }
         Waiting::Readable { .. }
+        | Waiting::Policies { .. }
         | Waiting::Updating { .. }
         | Waiting::Stuck { .. }
         | Waiting::Deleting { .. } => CLUSTER_POLL,
@@ -133,6 +135,7 @@ fn is_true(seen: &Observed, waiting: &Waiting) -> bool {
     match waiting {
         Waiting::Scheduling { .. } => !seen.run.is_initialized(),
         Waiting::Readable { what } => seen.unreadable.as_ref() == Some(what),
+        Waiting::Policies { why } => seen.run.changed_policies().as_ref() == Some(why),
         Waiting::Start => seen.run.state() == UpdateRunState::Initialize,
         Waiting::Frozen { stage, freeze } => {
             held(seen, stage).is_some_and(|found| found.name == *freeze) && says_frozen(status)

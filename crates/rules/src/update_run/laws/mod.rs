@@ -56,13 +56,14 @@ pub fn state(seen: &Observed) -> Told {
     told
 }
 
-/// The laws of a plan, held against what was read: S6, P2, P3, P5 and P6.
+/// The laws of a plan, held against what was read: S6, P2, P3, P5, P6 and P10.
 pub fn decided(read: &Observed, plan: &Plan) -> Told {
     let mut told = takeovers::takeovers_are_told(read, plan);
     told.extend(policy::nothing_held_is_planned(read, plan));
     told.extend(approvals::enough_have_approved(read, plan));
     told.extend(policy::nothing_quarantined_is_planned(read, plan));
     told.extend(policy::nothing_quarantined_is_initialized(read, plan));
+    told.extend(policy::changed_policies_stop_a_run(read, plan));
     told.extend(recorded::status_is_told(read, plan));
     told
 }

@@ -1,7 +1,7 @@
 //! P1: a spent budget starts nothing. P2: what a freeze or a closed window holds does not
 //! begin. P4: a rollback touches what its run touched. P5: what is quarantined does not begin.
 //! P8: a run that was overtaken takes nothing back, where a policy says so. P9: nothing is done
-//! before its checks.
+//! before its checks. P10: nothing is done while the policies of a run are not as they were.
 
 use std::collections::BTreeSet;
 
@@ -51,10 +51,6 @@ pub fn a_spent_budget_starts_nothing(before: &Observed, action: &Action) -> Told
     let Some(adopted) = &before.run.adopted else { return Vec::new() };
     let over = spent(Some(adopted), old.stages_status.iter());
     let Some(over) = over.filter(|spent| spent.then != Then::Continue) else { return Vec::new() };
-    let begun = |status: &UpdateRunStatus| {
-        let clusters = status.stages_status.iter().flat_map(|stage| &stage.clusters);
-        clusters.filter(|cluster| is_started(cluster)).count()
-    };
     if begun(after) > begun(old) {
         return vec![broken("P1", format!("a cluster begins although {}", over.text))];
     }
@@ -113,10 +109,6 @@ pub fn nothing_is_taken_back(before: &Observed, action: &Action) -> Told {
 pub fn nothing_quarantined_is_planned(read: &Observed, plan: &Plan) -> Told {
     let held = read.policy.brought.as_ref().and_then(|brought| brought.quarantine.as_ref());
     let Some(held) = held else { return Vec::new() };
-    let begun = |status: &UpdateRunStatus| {
-        let clusters = status.stages_status.iter().flat_map(|stage| &stage.clusters);
-        clusters.filter(|cluster| is_started(cluster)).count()
-    };
     let mut statuses = plan.actions.iter().filter_map(|action| match action {
         Action::Status(status) => Some(&**status),
         _ => None,
@@ -125,6 +117,27 @@ pub fn nothing_quarantined_is_planned(read: &Observed, plan: &Plan) -> Told {
         return vec![broken("P5", format!("a cluster begins although {} is held", held.index))];
     }
     Vec::new()
+}
+
+/// P10: a run whose policies somebody has changed does nothing but say so.
+pub fn changed_policies_stop_a_run(read: &Observed, plan: &Plan) -> Told {
+    let told = read.run.changed_policies().filter(|_| !read.run.deleting);
+    let Some(why) = told else { return Vec::new() };
+    let mut more = plan.actions.iter().filter(|action| match action {
+        Action::Status(status) => begun(status) > begun(&read.run.status),
+        Action::Record(_) | Action::AddFinalizer => false,
+        _ => true,
+    });
+    more.next()
+        .map(|action| broken("P10", format!("{action:?} although {why}")))
+        .into_iter()
+        .collect()
+}
+
+/// How many clusters of a run have begun.
+fn begun(status: &UpdateRunStatus) -> usize {
+    let clusters = status.stages_status.iter().flat_map(|stage| &stage.clusters);
+    clusters.filter(|cluster| is_started(cluster)).count()
 }
 
 /// P5: no run is planned whose content is quarantined.

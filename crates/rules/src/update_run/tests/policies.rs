@@ -2,7 +2,7 @@
 
 use flagship_api::condition::ConditionStatus;
 use flagship_api::rollout_record::{RecordEntry, What};
-use flagship_api::staged_update::UpdateRunState::Run;
+use flagship_api::staged_update::UpdateRunState::{Run, Stop};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -12,6 +12,7 @@ use crate::policy::quarantine::Quarantine;
 use crate::policy::{Freeze, Policy};
 use crate::record::Keep;
 use crate::update_run::recorded::without_effect;
+use crate::update_run::{Action, Observed, Plan, Waiting, laws, plan};
 
 fn freeze(fixture: &mut Fixture) {
     let object = json!({"metadata": {"name": "stop"}, "spec": {"reason": "incident"}});
@@ -321,6 +322,64 @@ fn what_a_cluster_has_is_noted_before_it_is_moved_even_if_that_changed_since() {
         let adopted = fixture.runs[run].adopted.clone().unwrap();
         assert_eq!((adopted.before.held("m3"), adopted.before.held("m1")), (Some("2"), Some("0")));
     });
+}
+
+#[test]
+fn a_run_whose_policies_are_taken_or_changed_begins_nothing_until_they_are_back() {
+    let changed = |spec: Value| json!({"policies": [{"name": "strict", "spec": spec}]});
+    let copies = [
+        Value::Null,
+        changed(json!({})),
+        json!({"policies": [], "undoes": {"run": "x", "uid": "u"}}),
+    ];
+    for (copy, state) in copies.into_iter().zip([Run, Run, Stop]) {
+        both_scopes(|mut fixture| {
+            policy(json!({"failure": {"progressDeadline": "10m"}}))(&mut fixture);
+            let run = fixture.create("r", "1", Run);
+            fixture.settle(run);
+            let kept = fixture.runs[run].adopted.clone();
+            fixture.runs[run].adopted = serde_json::from_value(copy.clone()).unwrap();
+            fixture.available();
+            fixture.set_state(run, state.clone());
+            fixture.later(5);
+            let plan = fixture.settle(run);
+            assert!(matches!(&plan.waiting[..], [Waiting::Policies { .. }]), "{:?}", plan.waiting);
+            let begun = |fixture: &Fixture| {
+                fixture.snapshots().iter().filter(|held| !held.is_empty()).count()
+            };
+            assert_eq!(begun(&fixture), 1, "{copy}");
+            let said = fixture.said(run, "Progressing");
+            assert!(said.starts_with("False UpdateRunPoliciesChanged: the update run follows rollout policy strict, and annotation"), "{said}");
+            fixture.runs[run].adopted = kept;
+            fixture.set_state(run, Run);
+            fixture.later(5);
+            fixture.run_to_the_end(run);
+            assert!(fixture.said(run, "Succeeded").starts_with("True"));
+        });
+    }
+}
+
+/// Law P10: whoever believes the copy that somebody wrote goes on.
+#[test]
+fn a_planner_that_follows_changed_policies_is_found() {
+    let mut fixture = Fixture::new(None);
+    policy(json!({"failure": {"progressDeadline": "10m"}}))(&mut fixture);
+    let run = fixture.create("r", "1", Run);
+    fixture.settle(run);
+    fixture.available();
+    fixture.later(5);
+    while !plan(&fixture.seen(run)).actions.iter().any(Action::is_on_binding) {
+        fixture.step(run);
+    }
+    let mut seen = fixture.seen(run);
+    let told = |seen: &Observed, plan: &Plan| {
+        let told = laws::decided(seen, plan).into_iter();
+        told.filter(|broken| broken.law == "P10").count()
+    };
+    let goes_on = plan(&seen);
+    assert_eq!(told(&seen, &goes_on), 0);
+    seen.run.adopted = None;
+    assert_eq!((told(&seen, &goes_on), told(&seen, &plan(&seen))), (1, 0));
 }
 
 #[test]

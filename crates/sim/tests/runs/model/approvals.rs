@@ -7,6 +7,7 @@ use flagship_sim::model::{Faults, World};
 use serde_json::json;
 
 use super::checker::explore;
+use super::policies::believing_it;
 use super::worlds::holds;
 
 /// Two people, not the author, whose words are worth less than a tick.
@@ -47,7 +48,7 @@ fn with_rules(
     for policy in seen.run.adopted.iter_mut().flat_map(|adopted| &mut adopted.policies) {
         policy.spec.approvals.iter_mut().for_each(change);
     }
-    plan(&seen)
+    believing_it(&seen)
 }
 
 /// Counts words that are worth nothing any more.
@@ -75,7 +76,7 @@ fn believing(seen: &Observed) -> Plan {
     let mut seen = seen.clone();
     seen.run.adopted = None;
     seen.approvals.iter_mut().for_each(|request| request.plan = None);
-    plan(&seen)
+    believing_it(&seen)
 }
 
 #[test]

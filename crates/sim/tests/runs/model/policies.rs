@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use expect_test::expect;
+use flagship_api::condition::Generation;
+use flagship_api::condition_type::update_run::FOLLOWS_POLICIES;
 use flagship_rules::model::Fence;
 use flagship_rules::policy::Policy;
+use flagship_rules::update_run::trusted::vouch;
 use flagship_rules::update_run::{Action, Observed, Plan, plan};
 use flagship_sim::model::{Faults, World};
 use serde_json::{Value, json};
@@ -120,6 +123,17 @@ fn laws_broken(world: World, planner: fn(&Observed) -> Plan, law: &str) -> Vec<&
     explore(world, planner, &[law]).broken.map(|(laws, _)| laws).unwrap_or_default()
 }
 
+/// Decides as if the policies of the run were those that it has now, whoever wrote them.
+pub fn believing_it(seen: &Observed) -> Plan {
+    let mut seen = seen.clone();
+    let (adopted, at) = (seen.run.adopted.clone(), Generation(seen.run.generation));
+    flagship_api::condition::remove(&mut seen.run.status.conditions, FOLLOWS_POLICIES);
+    if let Some(adopted) = adopted.filter(|_| seen.run.is_initialized()) {
+        vouch(&mut seen.run.status, &adopted, None, at, seen.now);
+    }
+    plan(&seen)
+}
+
 /// Decides as if any number of clusters might fail.
 fn spender(seen: &Observed) -> Plan {
     let mut seen = seen.clone();
@@ -127,7 +141,7 @@ fn spender(seen: &Observed) -> Plan {
         let failure = policy.spec.failure.get_or_insert_default();
         failure.budget = serde_json::from_value(json!({"run": "100%"})).unwrap();
     }
-    plan(&seen)
+    believing_it(&seen)
 }
 
 #[test]
@@ -141,7 +155,7 @@ fn a_planner_that_spends_more_than_the_budget_is_found() {
 fn taker(seen: &Observed) -> Plan {
     let mut seen = seen.clone();
     seen.run.adopted = None;
-    plan(&seen)
+    believing_it(&seen)
 }
 
 #[test]
@@ -189,10 +203,14 @@ fn a_rollback_of_clusters_that_were_not_touched_is_found() {
 
 /// Moves clusters without a note of what they had.
 fn forgetful(seen: &Observed) -> Plan {
-    let mut plan = plan(seen);
+    let (mut plan, mut noted) = (plan(seen), None);
     for action in &mut plan.actions {
         if let Action::Adopt(adopted) = action {
             adopted.before = Default::default();
+            noted = Some(adopted.clone());
+        }
+        if let (Action::Status(status), Some(noted)) = (action, &noted) {
+            vouch(status, noted, None, Generation(seen.run.generation), seen.now);
         }
     }
     plan
@@ -233,7 +251,7 @@ fn elsewhere(seen: &Observed) -> Plan {
     for policy in seen.run.adopted.iter_mut().flat_map(|adopted| &mut adopted.policies) {
         policy.spec.windows.iter_mut().for_each(|window| window.time_zone = None);
     }
-    plan(&seen)
+    believing_it(&seen)
 }
 
 #[test]

@@ -629,3 +629,73 @@ async fn a_hub_without_webhooks_counts_nobody_and_believes_no_status() {
     assert!(!begun(&story));
     assert!(stands(&story, "canary").contains("--enable-webhook"), "{}", stands(&story, "canary"));
 }
+
+/// Whoever may patch a run may write its annotations where no webhook stops them: what it follows
+/// is held against what the hub has written into its status.
+#[tokio::test(start_paused = true)]
+async fn a_run_on_a_hub_without_webhooks_is_not_taken_out_of_its_policies() {
+    let adopted = "flagship.dev/adopted-policies";
+    for scope in SCOPES {
+        let story = Story::begin(scope).await;
+        policy(&story, "late", json!({"windows": [{"allow": "Sun 00:00-00:01"}]})).await;
+        story.two_stages().await;
+        story.run("r", json!({"state": "Run"})).await;
+        let follows = story.said("r", "FollowsPolicies");
+        assert!(
+            follows
+                .starts_with("True RolloutPoliciesAdopted: follows rollout policy late; the copy"),
+            "{follows}"
+        );
+        let copy =
+            story.object("r")["metadata"]["annotations"][adopted].as_str().unwrap().to_owned();
+        let patch = |text: Value| {
+            let story = &story;
+            async move {
+                let patch = json!({"metadata": {"annotations": {adopted: text}}});
+                story.user_patches(&scope.runs(), scope.space, "r", "", patch).await;
+                story.soon().await;
+            }
+        };
+        let open = copy.replace("Sun 00:00-00:01", "Mon-Sun 00:00-24:00");
+        assert_ne!(copy, open);
+        for (text, told) in [
+            (json!(null), "is gone or cannot be read"),
+            (json!(open), "it has the right names and another content"),
+            (json!("{}"), "is gone or cannot be read"),
+            (json!(copy.replace("late", "early")), "says that it follows rollout policy early"),
+        ] {
+            patch(text).await;
+            assert!(!begun(&story), "{}", story.told("r"));
+            let said = story.said("r", "Progressing");
+            assert!(
+                said.starts_with(
+                    "False UpdateRunPoliciesChanged: the update run follows rollout policy late"
+                ),
+                "{said}"
+            );
+            assert!(said.contains(told), "{said}");
+        }
+        patch(json!(copy)).await;
+        assert!(story.said("r", "Progressing").contains("UpdateRunWindowClosed"));
+        assert!(!begun(&story));
+    }
+}
+
+/// The same of approvals: what people said to the run before does not open it.
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_policies_are_gone_accepts_no_approval() {
+    let story = Story::begin(CLUSTER).await;
+    policy(&story, "strict", json!({"approvals": {"required": 1}})).await;
+    story.two_stages().await;
+    story.run("r", json!({"state": "Run"})).await;
+    let patch = json!({"metadata": {"annotations": {"flagship.dev/adopted-policies": null}}});
+    story.user_patches(RUNS, "", "r", "", patch).await;
+    story
+        .user_patches(REQUESTS, "", REQUEST, "", json!({"metadata": {"annotations": {HASH: null}}}))
+        .await;
+    story.approve(REQUEST).await;
+    story.pass(120).await;
+    assert!(!begun(&story), "{}", story.told("r"));
+    let conditions = story.request(REQUEST)["status"]["conditions"].clone();
+    assert_eq!(said(&conditions, "ApprovalAccepted"), "");
+}
