@@ -169,8 +169,8 @@ pub mod own {
 
     listed! {
         /// Approval requests: UID of the run they were made for; one for an earlier run of the same
-        /// name does not count. Bindings: UID of the run that wrote them last. Rollout records, as
-        /// a label: UID of the run they are about.
+        /// name does not count. Bindings: UID of the run that wrote them last. Rollout records, and
+        /// Works of checks, as a label: UID of the run they are about.
         UPDATE_RUN_UID = "flagship.dev/update-run-uid";
         /// Bindings: generation of that run, the fence: a hub that has seen an older one may not write.
         UPDATE_RUN_GENERATION = "flagship.dev/update-run-generation";
@@ -191,8 +191,12 @@ pub mod own {
         /// brought and to delete nothing.
         ABANDONED = "flagship.dev/abandoned";
         /// Works: why objects of theirs are not available, as the member's agent found out: a cause
-        /// and one sentence an object, as JSON of bounded length, never from a Secret.
+        /// and one sentence an object, as JSON of bounded length, never from a Secret; of the Job
+        /// of a check with the last lines that it wrote.
         FAILURE_CAUSES = "flagship.dev/failure-causes";
+        /// Works that bring the Job of a check, and the Job itself: which check of which stage and
+        /// cluster it answers, as JSON.
+        CHECK = "flagship.dev/check";
         /// Objects on a member, with any value: the agent itself lives by them, and no Work takes
         /// them over. For what cannot be told by its name, such as the agent's ClusterRole.
         AGENT = "flagship.dev/agent";

@@ -17,7 +17,10 @@ mod approvals;
 mod checks;
 mod windows;
 pub use approvals::{ApprovalRules, BreakGlass, Expired, ReasonRule};
-pub use checks::{After, Check, NotWorseThan, Pass, PrometheusQuery, Worse};
+pub use checks::{
+    After, Check, JobCheck, JobTemplate, JobTemplateMetadata, NotWorseThan, Pass, PrometheusQuery,
+    Worse,
+};
 pub use windows::Window;
 
 /// How the runs it selects must go.

@@ -17,7 +17,6 @@ mod printable;
 mod sim;
 mod up;
 mod version;
-mod whoami;
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Write};

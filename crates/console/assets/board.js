@@ -32,7 +32,7 @@ export function draw(root, model, changed, route, go, again = true) {
     show(root, head.loading ? h("p.quiet", {}, "Reading the hub…") : h("div.board", {}, h("h1", {}, full_name(head)), why(head.finding)));
     return;
   }
-  verbs = head.verbs || [];
+  verbs = [...(head.approvals || []).flatMap((card) => card.verbs), ...(head.verbs || [])];
   const placement = { namespace: head.namespace, name: head.placement };
   const open = (cluster) => go({ ...route, params: { ...route.params, cluster } });
   for (const stage of head.stages) if (!stages.has(stage.name)) stages.set(stage.name, new Cells(open));
@@ -42,7 +42,7 @@ export function draw(root, model, changed, route, go, again = true) {
       h("div", {},
         h("p.crumbs", {}, h("a", { href: link.placement(placement) }, full_name(placement)), " · snapshot ", h("b", {}, head.snapshot || "…"), " · strategy ", head.strategy),
         h("h1", {}, head.name, head.namespace && h("span.space", {}, head.namespace))),
-      h("div.verbs", {}, buttons(verbs, (said) => started(said, head)),
+      h("div.verbs", {}, buttons(head.verbs || [], (said) => started(said, head)),
         h("a.verb", { href: link.plan(placement) }, "Plan a run"))),
     h("dl.figures", {},
       figure("State", phase(head.phase)),
@@ -52,6 +52,7 @@ export function draw(root, model, changed, route, go, again = true) {
       head.ended ? figure("Ended", at(head.ended)) : figure("Expected end", head.expected ? at(head.expected) : unknown_end(head))),
     strip(head),
     policy(head),
+    approvals(head),
     why(head.finding, { quiet }),
     h("div.stages", { class: head.stages.length > 4 ? "many" : "", style: { "--columns": columns(head.stages) } }, head.stages.map((stage, index) => column(stage, index, head))),
     legend(),
@@ -139,6 +140,30 @@ function policy(head) {
     deadline && line("Deadline", "", h("b", {}, deadline.cluster), " must be available by ", at(deadline.at), ", ", ago(deadline.at, { until: true }), " left", deadline.more > 0 && `; ${deadline.more} more under way`),
     skipped.length > 0 && line("Skipped", "", skipped.map((one, index) => h("span", {}, index ? "; " : "", h("b", {}, one.cluster), one.says.replace(/^Skipped/, ""))), head.skippedMore > 0 && `; and ${head.skippedMore} more`));
 }
+
+/** Requests that a policy counts: who has approved, who is missing, what you can do about it. */
+function approvals(head) {
+  if (!head.approvals?.length) return null;
+  return h("section.approvals", { "aria-label": "Approvals", "data-key": "approvals" }, head.approvals.map((card) => {
+    const given = card.approved.length, closed = card.rejected ? "is-rejected" : "";
+    const can = !card.mayNot;
+    return h("article.request", { class: closed, "data-key": card.request, "aria-label": `Approvals ${card.side} ${card.stage}` },
+      h("header", {},
+        h("h2", {}, `Approvals ${card.side} `, h("b", {}, card.stage)),
+        h("p", {}, h("b.tally", {}, `${given} of ${card.required}`), card.missing > 0 && h("span.quiet", {}, ` ${card.missing} missing`), h("span.quiet", {}, ` (policy ${card.policies})`))),
+      card.rejected && h("p.missing.fails", {}, h("span", { "aria-hidden": "true" }, "✘ "), "Rejected by ", spoken(card.rejected), ". It waits until that is taken back."),
+      h("ul.people", { "aria-label": "Who has approved" },
+        card.approved.map((one) => h("li", { "data-key": one.user }, h("span.sign", { "aria-hidden": "true" }, "✔"), h("span", {}, spoken(one)))),
+        Array.from({ length: card.missing }, (_, at) => h("li.open", { "data-key": `missing ${at}` }, h("span.sign", { "aria-hidden": "true" }, "◇"), "somebody"))),
+      h("p.quiet", {}, `Wants ${card.wanted}.`, card.expires && [" The first approval expires ", at(card.expires), "."]),
+      card.refused.length > 0 && h("ul.refused", { "aria-label": "What does not count" }, card.refused.map((one) => h("li", { "data-key": one }, `Does not count: ${one}`))),
+      h("p", { class: can ? "may" : "may-not" }, h("span", { "aria-hidden": "true" }, can ? "✔ " : "✘ "),
+        can ? `You may approve it${card.viewer ? ` as ${card.viewer}` : ""}.` : card.mayNot),
+      h("div.verbs", {}, buttons(card.verbs)));
+  }));
+}
+
+const spoken = (one) => [h("b", {}, one.user), one.reason && `: “${one.reason}”`, " ", h("span.quiet", {}, at(one.at))];
 
 function column(stage, index, head) {
   const share = stage.cells ? Math.round((stage.doneCells / stage.cells) * 100) : 0;

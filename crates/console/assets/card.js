@@ -11,24 +11,24 @@ export function confirm(verb, done = () => {}) {
   dialog.setAttribute("aria-labelledby", "card-title");
   const root = document.getElementById("card");
   before = document.activeElement;
-  let busy = false, error = "", comment = "";
-  const approve = verb.act.verb === "approve";
-  const act = () => (approve && comment ? { ...verb.act, comment } : verb.act);
-  const text = () => (approve && comment ? `${verb.command} '--comment=${comment.replaceAll("'", "'\\''")}'` : verb.command);
+  let busy = false, error = "", reason = "";
+  const lacks = () => verb.reason === "required" && !reason.trim();
+  const act = () => (reason.trim() ? { ...verb.act, reason: reason.trim() } : verb.act);
+  const text = () => (reason.trim() ? `${verb.command} '--reason=${reason.trim().replaceAll("'", "'\\''")}'` : verb.command);
   const draw = () => show(dialog, h("form", { method: "dialog", onsubmit: go },
     h("h2", { id: "card-title" }, verb.label),
     h("p.effect", {}, verb.effect),
     verb.missing && h("p.missing", {}, h("span", { "aria-hidden": "true" }, "✘ "), verb.missing),
-    approve && !verb.missing && h("label", {}, "Why, for those who read it later",
-      h("input", { name: "comment", maxlength: 500, autocomplete: "off", oninput: (event) => { comment = event.target.value; draw(); } })),
+    verb.reason && !verb.missing && h("label", {}, verb.reason === "required" ? "Why (a reason is wanted)" : "Why, for those who read it later",
+      h("input", { name: "reason", maxlength: 500, autocomplete: "off", "aria-required": String(verb.reason === "required"), oninput: (event) => { reason = event.target.value; draw(); } })),
     h("p.same", {}, h("span", {}, "Same as"), command(text())),
     error && h("pre.error", { role: "alert" }, error),
     h("div.buttons", {},
       h("button.quiet", { type: "button", onclick: () => dialog.close() }, "Cancel"),
-      h("button.primary", { type: "submit", class: `v-${verb.act.verb}`, disabled: busy || !!verb.missing }, busy ? "Working…" : verb.label))));
+      h("button.primary", { type: "submit", class: kind(verb), disabled: busy || !!verb.missing || lacks() }, busy ? "Working…" : verb.label))));
   async function go(event) {
     event.preventDefault();
-    if (busy || verb.missing) return;
+    if (busy || verb.missing || lacks()) return;
     busy = true;
     error = "";
     draw();
@@ -63,10 +63,12 @@ export function confirm(verb, done = () => {}) {
   dialog.querySelector("input, button.primary:not([disabled]), button.quiet")?.focus();
 }
 
+const kind = (verb) => (verb.act.breakGlass ? "v-glass" : `v-${verb.act.verb}`);
+
 /** The buttons of verbs. What cannot be done is shown, and says why. */
 export function buttons(verbs, done) {
   return verbs.map((verb) => h("button.verb", {
-    type: "button", class: `v-${verb.act.verb}`, "data-key": verb.label,
+    type: "button", class: kind(verb), "data-key": verb.label,
     "aria-disabled": verb.missing ? "true" : null, title: verb.missing || verb.effect,
     "aria-description": verb.missing || verb.effect,
     onclick: () => confirm(verb, done),

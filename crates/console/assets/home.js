@@ -47,7 +47,7 @@ function need(line) {
   const [glyph, word] = SORTS[line.sort] || ["·", line.sort];
   return item(line, `${line.sort}/${line.run ? full_name(line.run) : line.cluster}`,
     h("span.sort", { class: `s-${line.sort}` }, h("span", { "aria-hidden": "true" }, glyph), word),
-    h("span.what", {}, line.what), h("span.since", {}, line.since ? ["since ", at(line.since)] : ""));
+    h("span.what", {}, line.what, line.mayNot && h("span.not", {}, line.mayNot)), h("span.since", {}, line.since ? ["since ", at(line.since)] : ""));
 }
 
 function move(line) {

@@ -105,8 +105,9 @@ const HOUR = 3600e3, DAY = 24 * HOUR;
 function calendar(all) {
   const from = new Date().setHours(0, 0, 0, 0), days = Array.from({ length: 8 }, (_, at) => new Date(from).setDate(new Date(from).getDate() + at));
   const part = (at) => `${(Math.min(Math.max((at - from) / (8 * DAY), 0), 1) * 100).toFixed(2)}%`;
-  const day = (at) => new Date(at).toLocaleDateString([], { weekday: "short", day: "numeric" });
-  const moment = (at) => new Date(at).toLocaleString([], { weekday: "short", hour: "2-digit", minute: "2-digit" });
+  const day = (at) => [new Date(at).toLocaleDateString([], { weekday: "short" }), h("span.n", {}, ` ${new Date(at).getDate()}`)];
+  const moment = (at) => new Date(at).toLocaleString([], { weekday: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+  const next = ([begin, end]) => (begin <= Date.now() + 60e3 ? `Open now, until ${moment(end)}` : `Next: ${moment(begin)} to ${moment(end)}`);
   return h("div.calendar", {},
     h("div.days", { "aria-hidden": "true" }, days.map((at) => h("span", { style: { left: part(at) } }, day(at)))),
     h("ul", {}, all.map((line) => {
@@ -117,7 +118,7 @@ function calendar(all) {
         h("div.week", { role: "img", "aria-label": `Open ${said}`, title: said },
           days.map((at) => h("i", { style: { left: part(at) } })),
           spans.map(([begin, end]) => h("span", { style: { left: part(begin), width: `calc(${part(end)} - ${part(begin)})` } }))),
-        h("p.quiet", {}, spans.length ? `Next: ${moment(spans[0][0])} to ${moment(spans[0][1])}` : "Closed for the whole week"));
+        h("p.quiet", {}, spans.length ? next(spans[0]) : "Closed for the whole week"));
     })));
 }
 

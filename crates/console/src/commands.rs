@@ -46,7 +46,26 @@ pub enum Act {
         stage: String,
         /// Why, for those who read the request later.
         #[serde(default, skip_serializing_if = "String::is_empty")]
-        comment: String,
+        reason: String,
+        /// The hash of the plan that was shown, where a policy counts approvals; any if empty.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        plan: String,
+        /// Whether it is to pass by the policy's rules for emergencies.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        break_glass: bool,
+    },
+    /// Says no to what a run waits for.
+    Reject {
+        /// Namespace of a namespaced run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        namespace: Option<String>,
+        /// The run.
+        run: String,
+        /// The stage whose gate it is.
+        stage: String,
+        /// Why, for those who wait.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
     },
     /// Begins no more clusters.
     Stop {
@@ -92,6 +111,7 @@ impl Act {
     pub fn words(&self) -> Vec<String> {
         let (verb, namespace, names): (_, _, Vec<&str>) = match self {
             Self::Approve { namespace, run, stage, .. } => ("approve", namespace, vec![run, stage]),
+            Self::Reject { namespace, run, stage, .. } => ("reject", namespace, vec![run, stage]),
             Self::Stop { namespace, run } => ("stop", namespace, vec![run]),
             Self::Resume { namespace, run } => ("resume", namespace, vec![run]),
             Self::Rollback { namespace, placement } => ("rollback", namespace, vec![placement]),
@@ -104,12 +124,15 @@ impl Act {
             words.extend(["-n".to_owned(), namespace.clone()]);
         }
         words.extend(names.into_iter().map(str::to_owned));
-        if let Self::Approve { comment, .. } = self
-            && !comment.is_empty()
-        {
-            words.push(format!("--comment={comment}"));
+        if let Self::Approve { break_glass: true, .. } = self {
+            words.push("--break-glass".to_owned());
         }
-        if let Self::Run { plan, .. } = self
+        if let Self::Approve { reason, .. } | Self::Reject { reason, .. } = self
+            && !reason.is_empty()
+        {
+            words.push(format!("--reason={reason}"));
+        }
+        if let Self::Run { plan, .. } | Self::Approve { plan, .. } = self
             && !plan.is_empty()
         {
             words.push(format!("--plan={plan}"));
@@ -120,7 +143,8 @@ impl Act {
     /// Whether a name would be taken for a flag; no object has such a name.
     pub fn has_flag_for_name(&self) -> bool {
         let (namespace, names): (_, Vec<&String>) = match self {
-            Self::Approve { namespace, run, stage, .. } => (namespace, vec![run, stage]),
+            Self::Approve { namespace, run, stage, .. }
+            | Self::Reject { namespace, run, stage, .. } => (namespace, vec![run, stage]),
             Self::Stop { namespace, run } | Self::Resume { namespace, run } => {
                 (namespace, vec![run])
             }
@@ -159,12 +183,20 @@ mod tests {
             namespace: Some("shop".into()),
             run: "r1".into(),
             stage: "canary".into(),
-            comment: "it's fine".into(),
+            reason: "it's fine".into(),
+            plan: String::new(),
+            break_glass: false,
         };
         assert_eq!(
             approve.command(),
-            r"flagship approve -n shop r1 canary '--comment=it'\''s fine'"
+            r"flagship approve -n shop r1 canary '--reason=it'\''s fine'"
         );
+        let read = |text: &str| serde_json::from_str::<Act>(text).unwrap();
+        let glass =
+            read(r#"{"verb":"approve","run":"r","stage":"a","breakGlass":true,"plan":"0f"}"#);
+        assert_eq!(glass.command(), "flagship approve r a --break-glass --plan=0f");
+        let reject = read(r#"{"verb":"reject","run":"r","stage":"a","reason":"risky"}"#);
+        assert_eq!(reject.command(), "flagship reject r a --reason=risky");
         let read: Act =
             serde_json::from_str(r#"{"verb":"run","placement":"demo","strategy":"s"}"#).unwrap();
         assert_eq!(read.command(), "flagship run demo --strategy s");

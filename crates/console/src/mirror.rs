@@ -10,6 +10,7 @@ use std::sync::Arc;
 use flagship_api::approval::{
     ApprovalRequest, ApprovalRequestSpec, ApprovalRequestStatus, ClusterApprovalRequest,
 };
+use flagship_api::approval_decision::{Approval as ApprovalWord, ClusterApproval};
 use flagship_api::binding::{ClusterResourceBinding, ResourceBinding};
 use flagship_api::cluster::{InternalMemberCluster, MemberCluster};
 use flagship_api::condition::Generation;
@@ -28,8 +29,9 @@ use flagship_explain::why::{
 use flagship_rules::diagnosis::report::{self, Reported};
 use flagship_rules::heartbeat::last_heard;
 use flagship_rules::policy::Adopted;
+use flagship_rules::policy::approvals::Word;
 use flagship_rules::update_run::lifecycle::{has_ended, proven};
-use flagship_rules::update_run::{Age, OtherRun};
+use flagship_rules::update_run::{self, Age, OtherRun};
 use flagship_runtime::client::{Client, Objects, ResourceType, Selection};
 use flagship_runtime::env::Env;
 use flagship_runtime::reflector::{Change, Reflector, Store, Subscription};
@@ -63,6 +65,8 @@ pub struct Approval {
     pub stage: String,
     /// Who has said what.
     pub facts: ApprovalFacts,
+    /// As the rules see it.
+    pub value: update_run::Approval,
     /// When it was made, and by which client it was changed last.
     pub metadata: ObjectMeta,
 }
@@ -90,6 +94,11 @@ impl<V> Both<V> {
         self.of(key).get(key)
     }
 
+    /// Whether those beside an object were read, or none are served.
+    pub fn are_read(&self, key: &ObjectKey) -> bool {
+        self.of(key).is_synced()
+    }
+
     /// All of them, cluster-wide ones first.
     pub fn all(&self) -> Vec<(Arc<ObjectKey>, Arc<V>)> {
         let mut all = self.wide.all();
@@ -112,6 +121,8 @@ pub struct Mirror {
     pub runs: Both<Run>,
     /// Approval requests.
     pub approvals: Both<Approval>,
+    /// What people said to them, where policies ask for approvals.
+    pub words: Both<Word>,
     /// Update strategies.
     pub strategies: Both<UpdateStrategySpec>,
     /// Placements.
@@ -206,6 +217,10 @@ impl Mirror {
         };
         let members = set.add_telling(Selection::all(), member, is_news);
         set.quiet = true;
+        let words = Both {
+            wide: set.add(|o: ClusterApproval| Some(Word::read(&o.metadata, &o.spec))),
+            narrow: set.add(|o: ApprovalWord| Some(Word::read(&o.metadata, &o.spec))),
+        };
         let reports = set.add_telling(
             Selection::all(),
             |o: InternalMemberCluster| last_heard(&o.status.unwrap_or_default()),
@@ -225,6 +240,7 @@ impl Mirror {
         Self {
             runs,
             approvals,
+            words,
             strategies,
             placements,
             bindings,
@@ -379,6 +395,7 @@ impl Approval {
     fn of(metadata: ObjectMeta, spec: ApprovalRequestSpec, status: ApprovalRequestStatus) -> Self {
         Self {
             run: label_of(&metadata, label::TARGET_UPDATE_RUN).to_owned(),
+            value: update_run::Approval::read(&metadata, &spec, Some(&status)),
             stage: spec.target_stage,
             facts: ApprovalFacts { generation: Generation::of(&metadata), status },
             metadata,

@@ -5,8 +5,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use flagship_api::approval::{ApprovalRequest, ClusterApprovalRequest};
+use flagship_api::approval_decision::{Approval, ClusterApproval, Person};
 use flagship_api::staged_update::{ClusterStagedUpdateRun, StagedUpdateRun};
 use flagship_runtime::client::{Client, ClientError, ResourceType};
+use flagship_runtime::whoami;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };
@@ -36,6 +38,12 @@ impl Right {
         let kinds =
             [ResourceType::of::<ClusterApprovalRequest>(), ResourceType::of::<ApprovalRequest>()];
         Self { subresource: "status", ..Self::new("patch", kinds, namespace) }
+    }
+
+    /// To say yes or no where a policy counts who does.
+    pub fn decide(namespace: Option<&str>) -> Self {
+        let kinds = [ResourceType::of::<ClusterApproval>(), ResourceType::of::<Approval>()];
+        Self::new("create", kinds, namespace)
     }
 
     /// To stop and resume runs.
@@ -91,8 +99,16 @@ fn runs() -> [ResourceType; 2] {
 #[derive(Debug, Default)]
 pub struct Rights {
     known: Mutex<BTreeMap<Right, Known>>,
+    /// The caller as the hub knows them; nothing until somebody has asked.
+    person: Mutex<Option<Viewer>>,
     /// Why nobody may do anything here.
     read_only: Option<&'static str>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Viewer {
+    asked: Option<Instant>,
+    person: Person,
 }
 
 #[derive(Clone, Debug)]
@@ -120,6 +136,28 @@ impl Rights {
         known.missing.clone().unwrap_or_else(|| "Your rights are being checked.".to_owned())
     }
 
+    /// The caller, with groups; nobody until the hub has answered. Answered from memory, too.
+    pub fn person(&self) -> Person {
+        let mut known = self.person.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get_or_insert_default().person.clone()
+    }
+
+    /// Asks again who the caller is, if somebody wanted to know. Says whether that is new.
+    async fn refresh_person(&self, client: &Client) -> bool {
+        let is_due = |viewer: &&mut Viewer| viewer.asked.is_none_or(|at| at.elapsed() > FRESH);
+        {
+            let mut known = self.person.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(viewer) = known.as_mut().filter(is_due) else { return false };
+            viewer.asked = Some(Instant::now());
+        }
+        let Some(person) = whoami::person(client).await else { return false };
+        let mut known = self.person.lock().unwrap_or_else(PoisonError::into_inner);
+        let viewer = known.get_or_insert_default();
+        let is_new = viewer.person != person;
+        viewer.person = person;
+        is_new
+    }
+
     /// Asks the hub about everything somebody wanted to know and nobody has asked of late.
     /// Says whether an answer is new.
     pub async fn refresh(&self, client: &Client) -> bool {
@@ -134,7 +172,7 @@ impl Rights {
             })
             .collect()
         };
-        let mut news = false;
+        let mut news = self.refresh_person(client).await;
         for right in due {
             let missing = match right.ask(client).await {
                 Ok(true) => String::new(),

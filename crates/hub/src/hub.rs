@@ -128,7 +128,7 @@ impl Hub {
         let update_runs = selectable.filter(|_| wanted.update_runs);
         let update_runs = update_runs.map(|it| update_run::controllers(&cx, &mirrors, it));
         let notifications = wanted.update_runs.then(|| notification::controllers(&cx, &mirrors));
-        let checks = wanted.update_runs.then(|| checks::controllers(&cx));
+        let checks = wanted.update_runs.then(|| checks::controllers(&cx, &mirrors));
         let overrides = wanted.overrides.then(|| overrides::controllers(&cx, &mirrors));
         let rollouts = wanted.rollout.then(|| rollout::controllers(&cx, &mirrors));
         let scheduler = wanted.scheduling.then(|| scheduling::controllers(&cx, &mirrors));

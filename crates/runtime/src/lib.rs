@@ -20,6 +20,7 @@ pub mod queue;
 pub mod readiness;
 pub mod reflector;
 mod watched;
+pub mod whoami;
 
 pub use flagship_base::env;
 pub use flagship_metrics as metrics;

@@ -10,6 +10,7 @@
 //! | `never-ready` | `"true"` | runs and never becomes ready |
 //! | `run-for` | duration | containers end this long after they start |
 //! | `exit-code` | number | with which code they end; implies `run-for: 1s` |
+//! | `termination-message` | text | what a container that ends leaves in its state, such as the end of its log |
 //! | `crash-loop` | `"true"` | ends with code 1 (or `exit-code`) after `run-for`, is restarted with growing back-off, is never ready |
 //! | `image-missing` | `"true"` | no image of the pod can be pulled |
 //! | `stop-after` | duration | takes this long to stop when deleted, within its grace period |
@@ -36,6 +37,8 @@ pub struct Script {
     pub ready: Option<SignedDuration>,
     /// How long a container runs, and the code it ends with; `None` for ever.
     pub ends: Option<(SignedDuration, i64)>,
+    /// What a container that ends leaves behind.
+    pub message: Option<String>,
     /// No image can be pulled, whatever the configuration says.
     pub image_missing: bool,
     /// How long it takes to stop.
@@ -71,6 +74,7 @@ impl Script {
             starts,
             ready,
             ends,
+            message: text("termination-message").map(str::to_owned),
             image_missing: flag("image-missing"),
             stops: span("stop-after").unwrap_or(config.stop_after),
         }
@@ -145,7 +149,7 @@ mod tests {
             ["flag(\"", "span(\"", "text(\""].iter().flat_map(|call| code.split(*call).skip(1));
         let names = reads.filter_map(|rest| Some(rest.split_once('"')?.0));
         let names: Vec<&str> = names.filter(|name| !name.starts_with('/')).collect();
-        assert_eq!(names.len(), 7, "{names:?}");
+        assert_eq!(names.len(), 8, "{names:?}");
         for name in names {
             assert!(page.contains(&format!("| `{PREFIX}{name}` |")), "{name} is not on the page");
         }

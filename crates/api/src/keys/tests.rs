@@ -94,6 +94,7 @@ fn the_keys_are_these() {
         DELETE_POLICY         flagship.dev/delete-policy
         ABANDONED             flagship.dev/abandoned
         FAILURE_CAUSES        flagship.dev/failure-causes
+        CHECK                 flagship.dev/check
         AGENT                 flagship.dev/agent
         EVICTED_BINDING       flagship.dev/evicted-binding
         CREATED_BY            flagship.dev/created-by

@@ -1,19 +1,35 @@
 //! The section `checks` of a policy: how a version proves itself.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::DURATION;
 use crate::crd::cel::rules;
+use crate::crd::shape;
 use crate::notification_channel::SecretRef;
 
-/// A question that is asked again and again after a cluster or a stage was updated, and what
-/// the answers must be.
+/// How a version proves itself after a cluster or a stage was updated: by what a Prometheus
+/// answers, or by a Job on the updated clusters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules(&[
     (
-        "!has(self.pass.notWorseThan) || self.prometheus.query.contains('{{cluster}}')",
+        "has(self.prometheus) != has(self.job)",
+        "say how it is checked, once: set prometheus for a question, or job for a Job on the updated clusters",
+    ),
+    (
+        "has(self.prometheus) == has(self.pass)",
+        "pass says what a Prometheus must answer: set it with prometheus, and leave it out with job, whose success is the verdict",
+    ),
+    (
+        "!has(self.job) || (!has(self.__for__) && !has(self.interval))",
+        "a Job is run once: leave out for and interval, and say in job.timeout how long it may take",
+    ),
+    (
+        "!has(self.pass) || !has(self.pass.notWorseThan) || !has(self.prometheus) || self.prometheus.query.contains('{{cluster}}')",
         "clusters can only be compared where each is asked for itself: name {{cluster}} in the query, such as cluster=\"{{cluster}}\"",
     ),
 ])))]
@@ -29,10 +45,16 @@ pub struct Check {
     pub after: After,
 
     /// The question, for a Prometheus or what speaks like one.
-    pub prometheus: PrometheusQuery,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prometheus: Option<PrometheusQuery>,
 
-    /// What the answers must be.
-    pub pass: Pass,
+    /// The Job that is run on each updated cluster, and must succeed on all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<JobCheck>,
+
+    /// What the answers of a Prometheus must be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pass: Option<Pass>,
 
     /// How long answers must be good without a break, such as 5m; left out, one good answer does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,6 +68,18 @@ pub struct Check {
         "must be a time between 1s and 1h, such as 30s",
     )])))]
     pub interval: Option<String>,
+}
+
+impl Check {
+    /// Whether updated clusters are compared with those that are not updated yet.
+    pub fn compares(&self) -> bool {
+        self.pass.as_ref().is_some_and(|pass| pass.not_worse_than.is_some())
+    }
+
+    /// Whether each updated cluster is looked at by itself.
+    pub fn is_per_cluster(&self) -> bool {
+        self.prometheus.as_ref().is_none_or(|asked| asked.query.contains("{{cluster}}"))
+    }
 }
 
 /// After what a check is asked.
@@ -89,6 +123,58 @@ pub struct PrometheusQuery {
         "has a field that nobody fills: there are {{cluster}}, {{stage}} and {{run}}",
     )])))]
     pub query: String,
+}
+
+/// A Job that is run on each updated cluster.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct JobCheck {
+    /// The namespace on the updated clusters, such as one that the placement brings.
+    #[schemars(length(min = 1, max = 63), extend("x-kubernetes-validations" = rules(&[
+        (
+            "self.matches('^[a-z0-9]([a-z0-9-]*[a-z0-9])?$')",
+            "must be the name of a namespace, such as web",
+        ),
+        (
+            "!self.startsWith('kube-') && !self.startsWith('fleet-')",
+            "namespaces that begin with kube- or fleet- are not for Jobs of checks: name another",
+        ),
+    ])))]
+    pub namespace: String,
+
+    /// How long the Job may take on a cluster, such as 5m; left out, 10m.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32), extend("x-kubernetes-validations" = rules(&[(
+        "self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('24h')",
+        "must be a time between 1s and 24h, such as 5m",
+    )])))]
+    pub timeout: Option<String>,
+
+    /// The Job, as a CronJob has it.
+    pub template: JobTemplate,
+}
+
+/// A Job without its name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct JobTemplate {
+    /// Labels and annotations of the Job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<JobTemplateMetadata>,
+
+    /// What a Job of batch/v1 has as its spec.
+    #[schemars(schema_with = "shape::any_object")]
+    pub spec: Value,
+}
+
+/// Labels and annotations of a Job.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct JobTemplateMetadata {
+    /// Labels.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+
+    /// Annotations.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
 }
 
 /// What answers must be. Everything that is set must hold.

@@ -24,7 +24,7 @@ use super::hub_choices::{HubChoices, signed};
 use super::spelling::{Complaints, Logging, duration};
 use super::webhooks::{CERTIFICATE_FOLDER, Certificate, Judging, Pending, Reach, Webhooks};
 use super::{block_on, cluster, read_words, told_to_stop};
-use crate::whoami::whoami;
+use flagship_runtime::whoami::whoami;
 
 /// Run the hub's controllers on a Kubernetes API server
 #[derive(Args, Clone, Debug)]

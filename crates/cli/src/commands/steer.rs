@@ -155,7 +155,7 @@ pub(super) async fn whoami(hub: &Hub) -> Option<String> {
 
 /// The caller as the hub knows them; nothing where it does not say.
 pub(super) async fn me(hub: &Hub) -> Option<Person> {
-    crate::whoami::person(&hub.client).await
+    flagship_runtime::whoami::person(&hub.client).await
 }
 
 /// The request to approve, once the run asks for it.

@@ -26,6 +26,9 @@ pub fn pictures(browser: &Browser, name: &str) {
         for scheme in ["light", "dark"] {
             browser.look(width, height, scheme);
             browser.until("document.readyState === 'complete'");
+            browser.run(
+                "window.inPicture && document.querySelector(window.inPicture).scrollIntoView({ block: 'center' })",
+            );
             let size = if (width, scheme) == (1440, "light") {
                 String::new()
             } else {
@@ -109,7 +112,7 @@ fn a_stuck_run_is_found_explained_stopped_and_rolled_back_by_clicks() {
     // The first rollout, gate by gate. What a person types is shown as typed.
     browser.click(".line", "");
     browser.click(".verb:not([aria-disabled])", "Approve staging");
-    browser.until("document.activeElement?.name === 'comment'");
+    browser.until("document.activeElement?.name === 'reason'");
     browser.keys("<img src=x onerror=window.hacked=1>");
     confirm(&browser);
     browser.until("document.querySelector('.log')?.textContent.includes('<img src=x onerror=window.hacked=1>')");
@@ -119,7 +122,7 @@ fn a_stuck_run_is_found_explained_stopped_and_rolled_back_by_clicks() {
     browser.until("[...document.querySelectorAll('.verb')].some((verb) => verb.textContent === 'Approve production')");
     browser.run("document.activeElement.blur()");
     browser.keys("a");
-    browser.until("document.activeElement?.name === 'comment'");
+    browser.until("document.activeElement?.name === 'reason'");
     browser.keys("\u{e007}");
     browser.until("document.querySelector('.figures .p-succeeded')");
 
@@ -225,7 +228,7 @@ fn two_people_approve_at_once_and_both_are_told() {
         person.open(&fleet.link);
         person.click(".line", "◇Approval");
         person.click(".verb:not([aria-disabled])", "Approve staging");
-        person.until("document.activeElement?.name === 'comment'");
+        person.until("document.activeElement?.name === 'reason'");
     }
     for person in &people {
         person.run("document.querySelector('dialog[open] button.primary').click()");

@@ -1,13 +1,13 @@
 //! The first page: what needs somebody, what moves, what ended of late.
 
 use flagship_api::names::ObjectKey;
-use flagship_explain::board::Phase;
+use flagship_explain::board::{Board, Phase};
 use flagship_explain::why::{Cause, Finding, State, explain, silent_since};
 use flagship_rules::update_run::lifecycle::{ended_at, phase};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
-use super::{Model, ViewInputs, clusters, millis};
+use super::{Model, ViewInputs, approvals, clusters, millis};
 
 /// One line.
 #[derive(Debug, Serialize)]
@@ -27,6 +27,9 @@ struct Line {
     cause: &'static str,
     /// Since when.
     since: Option<i64>,
+    /// Why the caller cannot do the next step, where that is an approval that a policy counts.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    may_not: String,
     /// The next step.
     next: String,
     done: usize,
@@ -62,6 +65,10 @@ pub fn model(seen: &ViewInputs<'_>) -> Model {
         seen.looks.add_to(&mut facts);
         let finding = explain(&facts);
         let phase = phase(&run.facts.spec, &run.facts.status);
+        let waits = matches!(finding.cause, Cause::ApprovalMissing | Cause::ApprovalStale);
+        let board = waits.then(|| Board::of_facts(&facts, &key)).flatten();
+        let cards = board.map(|board| approvals::cards(seen, &key, &run, &board));
+        let card = cards.into_iter().flatten().next();
         let stages = &run.facts.status.stages_status;
         let cells = || stages.iter().flat_map(|stage| &stage.clusters);
         let finished = flagship_rules::update_run::lifecycle::is_finished;
@@ -78,6 +85,7 @@ pub fn model(seen: &ViewInputs<'_>) -> Model {
             cause: finding.cause.code(),
             since: since(&run.facts.status, phase, over).map(millis),
             next: next(&finding),
+            may_not: card.map_or_else(String::new, |card| card.may_not),
             done: cells().filter(|cluster| finished(cluster)).count(),
             all: cells().count(),
         };
@@ -183,6 +191,7 @@ fn silent(seen: &ViewInputs<'_>) -> Vec<Line> {
         what,
         cause: Cause::HeartbeatStale.code(),
         since: Some(millis(since)),
+        may_not: String::new(),
         next,
         done: 0,
         all: 0,

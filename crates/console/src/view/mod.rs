@@ -5,6 +5,7 @@
 //! by one: the cells of a board, the lines of the fleet. Times are instants and never ages,
 //! so that a model changes only when something happened.
 
+mod approvals;
 mod cluster;
 mod fleet;
 mod home;

@@ -18,7 +18,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Model, ViewInputs, millis, verbs};
+use super::{Model, ViewInputs, approvals, millis, verbs};
 use crate::mirror::{Mirror, Run};
 use crate::session::Inner;
 
@@ -121,7 +121,9 @@ pub fn model(seen: &ViewInputs<'_>, key: &ObjectKey) -> Model {
     let observed = observed.map_or("", |found| found.status.observed_resource_index.as_str());
     let before = lifecycle::version_before(&past, observed);
     model.set("before", &before);
-    model.set("verbs", &verbs::of_run(key, &run.facts, &board, before, seen.rights));
+    let cards = approvals::cards(seen, key, &run, &board);
+    model.set("verbs", &verbs::of_run(key, &run.facts, &board, &cards, before, seen.rights));
+    model.set("approvals", &cards);
     for (stage, told) in board.stages.iter().zip(&stages) {
         for (cell, cluster) in stage.cells.iter().zip(&told.clusters) {
             let member = facts.clusters.get(&cell.cluster);

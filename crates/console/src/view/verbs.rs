@@ -10,6 +10,7 @@ use flagship_explain::why::RunFacts;
 use flagship_rules::update_run::lifecycle;
 use serde::Serialize;
 
+use super::approvals::Card;
 use super::clusters;
 use crate::commands::Act;
 use crate::rights::{Right, Rights};
@@ -29,19 +30,40 @@ pub struct Verb {
     /// Why it cannot be done; empty if it can.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub missing: String,
+    /// Whether a reason can be given, and must be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+}
+
+/// Whether whoever does something must say why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Reason {
+    /// They may.
+    Optional,
+    /// They must.
+    Required,
 }
 
 impl Verb {
-    fn new(label: impl Into<String>, act: Act, effect: String, missing: String) -> Self {
-        Self { label: label.into(), command: act.command(), act, effect, missing }
+    pub(super) fn new(label: impl Into<String>, act: Act, effect: String, missing: String) -> Self {
+        Self { label: label.into(), command: act.command(), act, effect, missing, reason: None }
+    }
+
+    /// The same with a field for the reason.
+    pub(super) fn asking(self, required: bool) -> Self {
+        let reason = if required { Reason::Required } else { Reason::Optional };
+        Self { reason: Some(reason), ..self }
     }
 }
 
-/// Verbs of a run. `before` is the version a rollback would go to.
+/// Verbs of a run. `before` is the version a rollback would go to; what waits under a policy has
+/// verbs of its own.
 pub fn of_run(
     key: &ObjectKey,
     run: &RunFacts,
     board: &Board,
+    cards: &[Card],
     before: Option<&str>,
     rights: &Rights,
 ) -> Vec<Verb> {
@@ -49,16 +71,20 @@ pub fn of_run(
     let mut verbs: Vec<Verb> = Vec::new();
     for (at, stage) in board.stages.iter().enumerate() {
         let open = |gate: &&Gate| gate.state == GateState::Closed && !gate.approval.is_empty();
-        for gate in stage.gates.iter().filter(open) {
+        let counted = |gate: &Gate| cards.iter().any(|card| card.request == gate.approval);
+        for gate in stage.gates.iter().filter(open).filter(|gate| !counted(gate)) {
             let act = Act::Approve {
                 namespace: namespace.clone(),
                 run: key.name.clone(),
                 stage: stage.name.clone(),
-                comment: String::new(),
+                reason: String::new(),
+                plan: String::new(),
+                break_glass: false,
             };
             let missing = rights.missing(&Right::approve(namespace.as_deref()));
             let label = format!("Approve {}", stage.name);
-            verbs.push(Verb::new(label, act, approved(run, board, at, gate), missing));
+            let verb = Verb::new(label, act, approved(run, board, at, gate), missing);
+            verbs.push(verb.asking(false));
         }
     }
     let change = rights.missing(&Right::change_run(namespace.as_deref()));
@@ -86,7 +112,8 @@ pub fn of_run(
     verbs
 }
 
-fn approved(run: &RunFacts, board: &Board, at: usize, gate: &Gate) -> String {
+/// What follows once a gate is open.
+pub(super) fn approved(run: &RunFacts, board: &Board, at: usize, gate: &Gate) -> String {
     let stage = &board.stages[at];
     let also = stage.gates.iter().filter(|other| {
         other.side == gate.side
@@ -224,7 +251,7 @@ mod tests {
         let now = "2026-02-11T22:10:00Z".parse().unwrap();
         let board = Board::of("r", None, &run.spec, &run.status, now);
         let rights = Rights::default();
-        let verbs = of_run(&ObjectKey::cluster("r"), &run, &board, before, &rights);
+        let verbs = of_run(&ObjectKey::cluster("r"), &run, &board, &[], before, &rights);
         let lines = verbs
             .iter()
             .map(|verb| format!("{}: {} [{}]\n", verb.label, verb.effect, verb.command));

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use flagship_api::binding::BindingState;
 use flagship_api::condition::Conditions;
-use flagship_api::condition_type::Placement as Kind;
+use flagship_api::condition_type::{Placement as Kind, updating_cluster};
 use flagship_api::names::ObjectKey;
 use flagship_api::selector;
 use flagship_rules::policy::quarantine::lift;
+use flagship_rules::update_run::lifecycle::failed_under_policy;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::facts::{RunFacts, Subject};
@@ -93,7 +94,25 @@ pub fn explain(facts: &Facts, key: &ObjectKey, run: &RunFacts, message: &str) ->
     let moment = if begun { "failed" } else { "could not be initialized" };
     let what = told(facts, run, cause, detail, begun);
     let finding = Finding::new(State::Failed, cause, format!("{key} {moment}: {what}."));
-    advise(witnesses(finding.because(detail), facts, cause, detail), key, run)
+    let finding = who_failed(finding.because(detail), run, cause);
+    advise(witnesses(finding, facts, cause, detail), key, run)
+}
+
+/// Clusters of a spent budget that are shown with what was wrong with each.
+const SPENT_BY: usize = 3;
+
+/// Why clusters failed that have spent a budget.
+fn who_failed(finding: Finding, run: &RunFacts, cause: Cause) -> Finding {
+    if cause != Cause::BudgetSpent {
+        return finding;
+    }
+    let clusters = run.status.stages_status.iter().flat_map(|stage| &stage.clusters);
+    let failed = clusters.filter(|cluster| failed_under_policy(cluster));
+    let told = failed.filter_map(|cluster| {
+        let said = cluster.conditions.of_type(updating_cluster::SUCCEEDED)?;
+        Some((cluster.cluster_name.clone(), said.message.clone()))
+    });
+    told.take(SPENT_BY).fold(finding, |finding, (name, said)| finding.saw("cluster", name, said))
 }
 
 /// What went wrong, with the names of this very case.

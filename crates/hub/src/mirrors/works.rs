@@ -12,6 +12,7 @@ use super::{Set, Versioned};
 pub(crate) struct WorkMirrors {
     pub works: Store<Versioned<Work>>,
     bindings: IndexId,
+    checked_runs: IndexId,
 }
 
 impl WorkMirrors {
@@ -20,7 +21,15 @@ impl WorkMirrors {
         let bindings = works.index(|_, work: &Versioned<Work>| {
             work.value.owner().map(|binding| binding.to_string()).into_iter().collect()
         });
-        Self { works: set.add(works), bindings }
+        let checked_runs = works.index(|_, work: &Versioned<Work>| {
+            work.value.check.as_ref().map(|report| report.run_uid.clone()).into_iter().collect()
+        });
+        Self { works: set.add(works), bindings, checked_runs }
+    }
+
+    /// The Works that bring Jobs of checks for the run of this UID.
+    pub fn of_checks(&self, run_uid: &str) -> Vec<Entry<Versioned<Work>>> {
+        self.works.by(self.checked_runs, run_uid)
     }
 
     /// The Works of a binding, wherever they are.

@@ -226,14 +226,15 @@ impl<S: Scoped> Shell<S> {
     }
 
     /// The Works behind the bindings of a run, where they are as old as these: a binding
-    /// that works says so because its Works here do.
+    /// that works says so because its Works here do. And those of its checks.
     fn works_of(&self, seen: &PassInputs) -> Vec<Work> {
         let bindings = seen.observed.bindings.iter().filter(|_| !seen.fresh);
         let works = bindings.flat_map(|binding| {
             let key = seen.observed.run.beside(&binding.name);
             self.mirrors.works.of(&key, &member_namespace(binding.cluster()))
         });
-        works.map(|(_, work)| work.value.clone()).collect()
+        let checks = self.mirrors.works.of_checks(&seen.run.uid);
+        works.chain(checks).map(|(_, work)| work.value.clone()).collect()
     }
 
     /// Decides on the mirrors, and once more on fresh reads where that is not enough.
@@ -716,6 +717,7 @@ fn assert_lawful(seen: &Observed, plan: &Plan, works: &[Work]) {
     let mut now = seen.clone();
     for action in &plan.actions {
         assert_eq!(laws::write(&now, action), [], "{action:?}");
+        assert_eq!(laws::passed_jobs_are_complete(&now, action, works), [], "{action:?}");
         match action {
             Action::Record(recording) => now.take_down(recording),
             Action::Adopt(adopted) => now.run.adopted = Some(adopted.clone()),

@@ -14,6 +14,8 @@ use flagship_api::reason::kubernetes::{INSUFFICIENT_PODS, SUFFICIENT_PODS};
 use flagship_api::work::WorkResourceIdentifier;
 use serde_json::Value;
 
+use crate::policy::checks::jobs::is_check;
+
 /// Whether an object works.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Availability {
@@ -61,6 +63,8 @@ pub fn assess(of: &WorkResourceIdentifier, object: &Value) -> Availability {
         ("", "v1", "services") => service(object),
         ("apiextensions.k8s.io", "v1", "customresourcedefinitions") => definition(object),
         ("policy", "v1", "poddisruptionbudgets") => budget(object),
+        // Other Jobs count as working, as in KubeFleet.
+        ("batch", "v1", "jobs") if is_check(object) => job(object),
         ("", "v1", resource) if CORE_DATA.contains(&resource) => return Availability::Available,
         (group, "v1", resource) if DATA.contains(&(group, resource)) => {
             return Availability::Available;
@@ -172,6 +176,11 @@ fn definition(object: &Value) -> Result<Availability, Unreadable> {
     let read = Reader { kind: "a custom resource definition", object };
     let holds = |of_type| Ok(matches!(read.condition(of_type)?, Some(("True", _))));
     Ok(Availability::when(holds("Established")? && holds("NamesAccepted")?))
+}
+
+fn job(object: &Value) -> Result<Availability, Unreadable> {
+    let read = Reader { kind: "a job", object };
+    Ok(Availability::when(matches!(read.condition("Complete")?, Some(("True", _)))))
 }
 
 fn budget(object: &Value) -> Result<Availability, Unreadable> {

@@ -229,3 +229,20 @@ fn nobody_asks_about_what_is_not_applied() {
     assert_eq!(Availability::default(), Availability::Skipped);
     assert!(!Availability::Skipped.counts());
 }
+
+#[test]
+fn a_job_is_waited_for_where_it_is_a_check_and_counts_as_working_elsewhere() {
+    let of = ("batch", "v1", "jobs");
+    let job = |annotations: Value, kind: &str, status: &str| {
+        json!({"metadata": {"annotations": annotations},
+            "status": {"conditions": [{"type": kind, "status": status}]}})
+    };
+    let check = || json!({"flagship.dev/check": "{}"});
+    assert_eq!(judge(of, &job(check(), "Complete", "True")), Availability::Available);
+    for (kind, status) in
+        [("Complete", "False"), ("Failed", "True"), ("SuccessCriteriaMet", "True")]
+    {
+        assert_eq!(judge(of, &job(check(), kind, status)), Availability::NotYet, "{kind} {status}");
+        assert_eq!(judge(of, &job(json!({}), kind, status)), Availability::NotTrackable);
+    }
+}

@@ -2,13 +2,16 @@
 //!
 //! The agent of a member asks this and reports the answer with the Work ([`report`]), so
 //! that people need no access to the member; whoever has access asks the same and sees the
-//! pod itself. Nothing quoted here comes from a Secret or from the output of a container.
+//! pod itself. Nothing quoted here comes from a Secret, and only [`of_check`] quotes the output
+//! of a container: a policy runs that container to hear what it says.
 
 pub mod report;
 #[cfg(test)]
 mod tests;
 
 use serde_json::Value;
+
+use crate::policy::checks::CHECK_FAILED;
 
 /// Codes of causes, as `why` and the pages of reasons spell them.
 pub mod code {
@@ -74,6 +77,61 @@ pub fn diagnose(pods: &[Value], events: &[Value]) -> Option<Diagnosis> {
     troubled.into_iter().next().or_else(|| of_events(events))
 }
 
+/// Lines of a check that are quoted, and characters of them.
+const LINES: usize = 10;
+const CHARACTERS: usize = 800;
+
+/// Why the Job of a check fails: how the last of its containers that failed has ended, and the
+/// last lines that it wrote, which the kubelet keeps in the pod's status.
+pub fn of_check(pods: &[Value]) -> Option<Diagnosis> {
+    let ended = pods.iter().flat_map(|pod| containers(pod).map(move |one| (pod, one)));
+    let ended = ended.filter_map(|(pod, one)| {
+        let states = ["state", "lastState"].iter().map(|state| &one[state]["terminated"]);
+        let failed = |ended: &&Value| ended["exitCode"].as_i64().is_some_and(|code| code != 0);
+        Some((pod, one, states.filter(|ended| ended.is_object()).find(failed)?))
+    });
+    let last = ended.max_by_key(|(_, _, ended)| text(&ended["finishedAt"]));
+    let (pod, container, ended) = last?;
+    let name = text(&container["name"]);
+    let code = ended["exitCode"].as_i64().unwrap_or_default();
+    let why = ended["reason"].as_str().filter(|why| !["", "Error"].contains(why));
+    let why = why.map_or_else(String::new, |why| format!(" ({why})"));
+    let wrote = last_lines(&text(&ended["message"]));
+    let wrote = if wrote.is_empty() { wrote } else { format!(": {wrote}") };
+    Some(Diagnosis {
+        code: CHECK_FAILED,
+        pod: text(&pod["metadata"]["name"]),
+        says: "Terminated".to_owned(),
+        words: format!("container {name} ended with exit code {code}{why}{wrote}"),
+        container: name,
+    })
+}
+
+/// The end of a text in one line, its lines set apart.
+fn last_lines(text: &str) -> String {
+    let mut left = CHARACTERS;
+    let lines = text.lines().rev().map(str::trim).filter(|line| !line.is_empty()).take(LINES);
+    let mut kept: Vec<String> = Vec::new();
+    for line in lines {
+        let long = line.chars().count();
+        if long > left {
+            // Of a line that is too long the end is the news.
+            let end = line.chars().skip(long.saturating_sub(left.saturating_sub(1)));
+            kept.extend((left > 1).then(|| format!("…{}", end.collect::<String>())));
+            break;
+        }
+        left -= long;
+        kept.push(line.to_owned());
+    }
+    kept.reverse();
+    kept.join(" | ")
+}
+
+fn containers(pod: &Value) -> impl Iterator<Item = &Value> {
+    let lists = ["initContainerStatuses", "containerStatuses"];
+    lists.into_iter().filter_map(|list| pod["status"][list].as_array()).flatten()
+}
+
 fn of_pod(pod: &Value) -> Option<Diagnosis> {
     let name = text(&pod["metadata"]["name"]);
     let conditions = pod["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);
@@ -89,12 +147,8 @@ fn of_pod(pod: &Value) -> Option<Diagnosis> {
             words: text(&condition["message"]),
         });
     }
-    let containers = ["initContainerStatuses", "containerStatuses"]
-        .iter()
-        .filter_map(|list| pod["status"][list].as_array())
-        .flatten();
     let mut found: Vec<Diagnosis> =
-        containers.filter_map(|container| of_container(pod, &name, container)).collect();
+        containers(pod).filter_map(|container| of_container(pod, &name, container)).collect();
     found.sort_by_key(|found| found.code == code::POD_NOT_READY);
     found.into_iter().next()
 }

@@ -13,11 +13,14 @@ use serde_json::Value;
 
 use crate::apply::Outcome;
 use crate::availability::Availability;
+use crate::policy::checks::CHECK_FAILED;
 
 /// Objects that are reported; the others fail for the same reasons as a rule.
 pub const MOST_OBJECTS: usize = 8;
 /// Characters of a sentence.
 pub const LONGEST: usize = 256;
+/// Characters of a sentence with the last lines that a check has written.
+pub const LONGEST_OF_CHECK: usize = 1024;
 
 /// How long an object may take before it is looked into: most come up within that.
 pub const PATIENCE: SignedDuration = SignedDuration::from_secs(4);
@@ -36,7 +39,8 @@ pub fn worth_a_look<'a>(
         let said = ours.next().and_then(|one| one.conditions.of_type(AVAILABLE));
         said.is_some_and(|said| {
             let since = now.duration_since(said.last_transition_time.0);
-            ConditionStatus::of(said) == ConditionStatus::False && since >= PATIENCE
+            ConditionStatus::of(said) == ConditionStatus::False
+                && (since >= PATIENCE || has_failed(outcome.live.as_ref()))
         })
     };
     outcomes
@@ -46,6 +50,13 @@ pub fn worth_a_look<'a>(
         .filter(waits)
         .take(MOST_OBJECTS)
         .collect()
+}
+
+/// Whether it is a Job that has failed for good: there is nothing to wait for.
+fn has_failed(live: Option<&Value>) -> bool {
+    let conditions = live.and_then(|live| live["status"]["conditions"].as_array());
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.any(|told| told["type"] == "Failed" && told["status"] == "True")
 }
 
 /// What to make of the annotation: nothing if it says so already, null to remove it.
@@ -86,7 +97,7 @@ impl Reported {
             name: object.name.clone(),
             cause: found.code.to_owned(),
             container: found.container.clone(),
-            says: bounded(&found.words),
+            says: bounded(&found.words, longest(found.code)),
         }
     }
 
@@ -96,12 +107,18 @@ impl Reported {
     }
 }
 
-fn bounded(words: &str) -> String {
-    let one_line = words.split_whitespace().collect::<Vec<_>>().join(" ");
-    if one_line.chars().count() <= LONGEST {
+fn longest(cause: &str) -> usize {
+    if cause == CHECK_FAILED { LONGEST_OF_CHECK } else { LONGEST }
+}
+
+fn bounded(words: &str, longest: usize) -> String {
+    let apart = |letter: char| letter.is_whitespace() || letter.is_control();
+    let words = words.split(apart).filter(|word| !word.is_empty());
+    let one_line = words.collect::<Vec<_>>().join(" ");
+    if one_line.chars().count() <= longest {
         return one_line;
     }
-    let front: String = one_line.chars().take(LONGEST - 1).collect();
+    let front: String = one_line.chars().take(longest - 1).collect();
     format!("{front}…")
 }
 
@@ -121,6 +138,6 @@ pub fn read(annotation: &str) -> Vec<Reported> {
     let mut read: Vec<Reported> =
         read.filter_map(|entry| serde_json::from_value(entry).ok()).collect();
     // A member may write anything there; it is shown to people.
-    read.iter_mut().for_each(|entry| entry.says = bounded(&entry.says));
+    read.iter_mut().for_each(|entry| entry.says = bounded(&entry.says, longest(&entry.cause)));
     read
 }

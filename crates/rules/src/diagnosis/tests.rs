@@ -3,7 +3,7 @@
 use flagship_api::work::WorkResourceIdentifier;
 use serde_json::{Value, json};
 
-use super::report::{LONGEST, MOST_OBJECTS, Reported, read, write};
+use super::report::{LONGEST, LONGEST_OF_CHECK, MOST_OBJECTS, Reported, read, write};
 use super::*;
 
 fn pod(name: &str, spec: Value, container: Value) -> Value {
@@ -124,4 +124,54 @@ fn a_report_is_bounded_on_both_sides_and_reads_back() {
     let mixed = r#"[{"kind": "Job", "name": "a", "cause": "X", "says": "y"}, 7, {"kind": 1}]"#;
     assert_eq!(read(mixed).len(), 1);
     assert_eq!(read("{}"), []);
+}
+
+#[test]
+fn a_check_is_quoted_by_the_last_lines_of_the_container_that_failed_last() {
+    let ended = |code: i64, at: &str, reason: &str, message: &str| json!({"exitCode": code, "finishedAt": at, "reason": reason, "message": message});
+    let state = |of: Value| json!({"name": "probe", "state": {"terminated": of}});
+    let one = |container: Value| pod("smoke-1", json!({"name": "probe"}), container);
+    let (early, late) = ("2027-01-15T08:00:01Z", "2027-01-15T08:00:09Z");
+    let table = [
+        (vec![one(state(ended(0, late, "Completed", "all is well")))], None),
+        (vec![one(json!({"name": "probe", "state": {"running": {}}}))], None),
+        (
+            vec![one(state(ended(1, late, "Error", "GET / 200\n\n GET /cart 500\r\n")))],
+            Some("container probe ended with exit code 1: GET / 200 | GET /cart 500"),
+        ),
+        (
+            vec![one(state(ended(137, late, "OOMKilled", "")))],
+            Some("container probe ended with exit code 137 (OOMKilled)"),
+        ),
+        // One that was started again says what it said before.
+        (
+            vec![one(json!({"name": "probe", "state": {"running": {}},
+                "lastState": {"terminated": ended(2, early, "Error", "no route")}}))],
+            Some("container probe ended with exit code 2: no route"),
+        ),
+        (
+            vec![
+                one(state(ended(1, late, "Error", "second"))),
+                one(state(ended(1, early, "Error", "first"))),
+            ],
+            Some("container probe ended with exit code 1: second"),
+        ),
+    ];
+    for (pods, words) in table {
+        assert_eq!(of_check(&pods).map(|found| found.words).as_deref(), words, "{pods:?}");
+    }
+    let lines: String = (1..=99).map(|line| format!("line {line}\n")).collect();
+    let told = of_check(&[one(state(ended(1, late, "Error", &lines)))]).unwrap();
+    assert!(told.words.contains(": line 90 | line 91") && told.words.ends_with("line 99"));
+    // Of what is too long the end is kept, and what a terminal would obey is not.
+    let long = format!("{}\u{1b}[2Jthe end", "x".repeat(5000));
+    let told = of_check(&[one(state(ended(1, late, "Error", &long)))]).unwrap();
+    let object = WorkResourceIdentifier { kind: "Job".to_owned(), ..Default::default() };
+    let told = Reported::of(&object, &told);
+    assert!(told.says.chars().count() <= LONGEST_OF_CHECK, "{told:?}");
+    assert!(told.says.ends_with("x [2Jthe end"), "{told:?}");
+    // Whoever wrote the annotation, what is read of it is bounded again.
+    let forged = Reported { says: format!("a\u{0}b{}", "y".repeat(5000)), ..told };
+    let forged = &read(&write(&[forged]).unwrap())[0].says;
+    assert!(forged.starts_with("a by") && forged.chars().count() == LONGEST_OF_CHECK);
 }

@@ -7,13 +7,15 @@
 //! What is no number, NaN included, is silence.
 //!
 //! Which checks a run asks at a moment is decided in `update_run::checked`; whoever asks them
-//! is a shell, and keeps one [`Series`] for each. How groups are compared is in `ranks`.
+//! is a shell, and keeps one [`Series`] for each. How groups are compared is in `ranks`; checks
+//! that are Jobs on the updated clusters are in `jobs`.
 
+pub mod jobs;
 pub mod ranks;
 
 use std::collections::BTreeMap;
 
-use flagship_api::rollout_policy::{After, Check, Worse};
+use flagship_api::rollout_policy::{After, Check, Pass, Worse};
 use flagship_api::rollout_record::Measured;
 use flagship_api::staged_update_status::StageUpdatingStatus;
 use flagship_base::duration::GoDuration;
@@ -74,11 +76,12 @@ impl Ask {
 
     /// The questions of one round: about updated clusters, and about the rest.
     pub fn questions(&self) -> (Vec<Question>, Vec<Question>) {
+        let Some(asked) = &self.check.prometheus else { return (Vec::new(), Vec::new()) };
         let about = |cluster: &str| Question {
             cluster: cluster.to_owned(),
-            query: filled(&self.check.prometheus.query, cluster, &self.stage, &self.run),
+            query: filled(&asked.query, cluster, &self.stage, &self.run),
         };
-        let updated = match names_cluster(&self.check) {
+        let updated = match self.check.is_per_cluster() {
             true => self.updated.iter().map(|cluster| about(cluster)).collect(),
             false => vec![about("")],
         };
@@ -119,11 +122,6 @@ pub fn every(check: &Check) -> SignedDuration {
 /// rounds besides.
 pub fn patience(check: &Check) -> SignedDuration {
     holds_for(check).saturating_mul(3).saturating_add(every(check).saturating_mul(10))
-}
-
-/// Whether each cluster is asked about by itself.
-fn names_cluster(check: &Check) -> bool {
-    check.prometheus.query.contains("{{cluster}}")
 }
 
 /// A query with names in the place of its fields, written as they are within quotes of PromQL.
@@ -173,7 +171,7 @@ impl Adopted {
             let name = &stage.stage_name;
             let later: usize = stages.iter().skip(at + 1).map(|stage| stage.clusters.len()).sum();
             let updated = stage.clusters.len();
-            let compares = |check: &Check| check.pass.not_worse_than.is_some() && updated > 0;
+            let compares = |check: &Check| check.compares() && updated > 0;
             let mut after_stage = self.checks(name, After::Stage).filter(|(_, c)| compares(c));
             let mut after_cluster = self.checks(name, After::Cluster).filter(|(_, c)| compares(c));
             let too_few = |count: usize| !enough(count, later);
@@ -377,7 +375,8 @@ impl Series {
 
     fn judge(&self, check: &Check, round: &Round) -> (Outcome, String, Measured) {
         let limit = |limit: Option<f64>| limit.map(shown);
-        let pass = &check.pass;
+        let nothing = Pass::default();
+        let pass = check.pass.as_ref().unwrap_or(&nothing);
         let mut measured =
             Measured { below: limit(pass.below), above: limit(pass.above), ..Measured::default() };
         let silent = round.updated.iter().find_map(|a| Some((&a.cluster, a.value.as_ref().err()?)));
@@ -418,7 +417,7 @@ impl Series {
             ));
         }
         if pass.not_worse_than.is_some() {
-            found.push(self.beside_the_rest(check, round, &mut measured));
+            found.push(self.beside_the_rest(pass, round, &mut measured));
         }
         // The worst of them counts, and is told.
         let worst = found.into_iter().reduce(|a, b| match b.0 > a.0 {
@@ -434,7 +433,7 @@ impl Series {
     /// Each cluster counts once, with the median of what it answered within the time.
     fn beside_the_rest(
         &self,
-        check: &Check,
+        pass: &Pass,
         round: &Round,
         measured: &mut Measured,
     ) -> (Outcome, String) {
@@ -455,21 +454,16 @@ impl Series {
         if !enough(n, m) {
             return (Outcome::Unknown, too_few(n, m));
         }
-        let by: f64 = check
-            .pass
-            .by
-            .as_deref()
-            .and_then(|by| by.trim_end_matches('%').parse().ok())
-            .unwrap_or(0.0);
+        let by: f64 =
+            pass.by.as_deref().and_then(|by| by.trim_end_matches('%').parse().ok()).unwrap_or(0.0);
         let margin = theirs.abs() * by / 100.0;
-        let (beyond, chance) = match check.pass.worse.unwrap_or_default() {
+        let (beyond, chance) = match pass.worse.unwrap_or_default() {
             Worse::Higher => (ours > theirs + margin, chance_of_higher(&updated, &rest)),
             Worse::Lower => (ours < theirs - margin, chance_of_higher(&rest, &updated)),
         };
         let is_worse = beyond && chance <= ALPHA;
         let not = if is_worse { "" } else { "not " };
-        let by =
-            check.pass.by.as_deref().map_or_else(String::new, |by| format!(" by more than {by}"));
+        let by = pass.by.as_deref().map_or_else(String::new, |by| format!(" by more than {by}"));
         let says = format!(
             "{} on {n} updated is {not}worse than {} on {m} other cluster(s){by} (medians, p {chance:.3})",
             shown(ours),
@@ -558,10 +552,15 @@ pub fn told(checks: &[Check]) -> Vec<String> {
                 After::Stage => "stage",
             }
         )];
-        let pass = &check.pass;
-        words.extend(pass.above.map(|limit| format!("above {}", shown(limit))));
-        words.extend(pass.below.map(|limit| format!("below {}", shown(limit))));
-        if pass.not_worse_than.is_some() {
+        if let Some(job) = &check.job {
+            let most = spelled(jobs::timeout(job));
+            words.push(format!("by a Job in namespace {} within {most}", job.namespace));
+        }
+        if let Some(pass) = &check.pass {
+            words.extend(pass.above.map(|limit| format!("above {}", shown(limit))));
+            words.extend(pass.below.map(|limit| format!("below {}", shown(limit))));
+        }
+        if let Some(pass) = check.pass.as_ref().filter(|pass| pass.not_worse_than.is_some()) {
             let by = pass.by.as_deref().map_or_else(String::new, |by| format!(" by {by}"));
             words.push(format!("not worse than the rest{by}"));
         }
@@ -574,6 +573,10 @@ pub fn told(checks: &[Check]) -> Vec<String> {
 /// What a schema cannot tell of a policy's checks.
 pub fn mistakes(policy: &Policy) -> Option<String> {
     policy.spec.checks.iter().find_map(|check| {
+        if let Some(job) = &check.job {
+            let why = jobs::mistake(job)?;
+            return Some(format!("the Job of check `{}` cannot be run: {why}", check.name));
+        }
         let every = read(check.interval.as_ref()).unwrap_or(INTERVAL);
         let hold = holds_for(check);
         (!hold.is_zero() && hold < every).then(|| {

@@ -114,8 +114,7 @@ pub fn have_passed(seen: &Observed, stage: &StageUpdatingStatus, cluster: Option
         let of = cluster.unwrap_or_default().to_owned();
         let key = (id(policy, check), stage.stage_name.clone(), of);
         let verdict = verdict(seen, &key).map(|(verdict, _)| verdict);
-        verdict == Some(checks::Verdict::Passed)
-            || (nothing_updated && check.prometheus.query.contains("{{cluster}}"))
+        verdict == Some(checks::Verdict::Passed) || (nothing_updated && check.is_per_cluster())
     }) || (cluster.is_none() && (waits_after(stage) || failure(stage).is_some()))
 }
 
@@ -158,12 +157,10 @@ fn of(
     let after = if cluster.is_some() { After::Cluster } else { After::Stage };
     let (mut open, mut asks) = (false, Vec::new());
     for (policy, check) in adopted.checks(stage, after) {
-        let names_cluster = check.prometheus.query.contains("{{cluster}}");
-        if names_cluster && updated.is_empty() {
+        if check.is_per_cluster() && updated.is_empty() {
             // Nothing was updated that could be asked about.
             continue;
         }
-        let compares = check.pass.not_worse_than.is_some();
         let ask = Ask {
             policy: policy.to_owned(),
             check: check.clone(),
@@ -171,7 +168,7 @@ fn of(
             stage: stage.to_owned(),
             cluster: cluster.map(str::to_owned),
             updated: updated.to_vec(),
-            rest: if compares { others(rest.to_vec()) } else { Vec::new() },
+            rest: if check.compares() { others(rest.to_vec()) } else { Vec::new() },
         };
         match verdict(seen, &ask.key()) {
             None => open = true,

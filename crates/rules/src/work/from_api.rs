@@ -16,6 +16,7 @@ use flagship_api::work::{ManifestCondition, Work as Object, WorkResourceIdentifi
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::placement::identifier as identifier_of;
+use crate::policy::checks::jobs::JobReport;
 
 use super::observed::{Manifest, Placement, SnapshotContent, Stamp, Work};
 
@@ -60,6 +61,7 @@ impl Work {
             escapes: escapes(object),
             manifests,
             reported: status.and_then(reported),
+            check: JobReport::read(object).map(Box::new),
         }
     }
 }

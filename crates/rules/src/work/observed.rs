@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Binding, Cluster, ResourceSnapshot};
 use crate::overrides::{ClusterOverride, NamespacedOverride};
+use crate::policy::checks::jobs::JobReport;
 
 /// Everything one pass over a binding may look at.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -105,6 +106,9 @@ pub struct Work {
     pub manifests: Vec<Manifest>,
     /// Hash of the statuses that came back from the member, if any did.
     pub reported: Option<String>,
+    /// What it says of the Job of a check, if that is what it brings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<Box<JobReport>>,
 }
 
 impl Work {

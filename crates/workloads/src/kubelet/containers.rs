@@ -159,11 +159,14 @@ impl Setting<'_> {
             let end = since.checked_add(run).unwrap_or(Timestamp::MAX);
             if self.now >= end {
                 let reason = if code == 0 { "Completed" } else { "Error" };
-                let ended = json!({
+                let mut ended = json!({
                     "exitCode": code, "reason": reason,
                     "startedAt": stamp(since), "finishedAt": stamp(end),
                     "containerID": old.at("/containerID").clone(),
                 });
+                if let Some(message) = &self.script.message {
+                    ended["message"] = json!(message);
+                }
                 return self.ended(container, old, ended);
             }
             next = Some(end);

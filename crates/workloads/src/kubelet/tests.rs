@@ -250,6 +250,24 @@ fn restart_policies_decide_what_an_end_means() {
 }
 
 #[test]
+fn a_container_that_ends_leaves_the_message_it_was_told_to() {
+    for (annotations, left) in [
+        (json!({"workloads.flagship.dev/exit-code": "3"}), json!(null)),
+        (
+            json!({"workloads.flagship.dev/exit-code": "3",
+                "workloads.flagship.dev/termination-message": "one\ntwo"}),
+            json!("one\ntwo"),
+        ),
+    ] {
+        let mut story = Story::of(annotations, "busybox");
+        story.pod["spec"]["restartPolicy"] = json!("Never");
+        let (_, pod) = story.run(8);
+        let ended = &pod["status"]["containerStatuses"][0]["state"]["terminated"];
+        assert_eq!((&ended["exitCode"], &ended["message"]), (&json!(3), &left));
+    }
+}
+
+#[test]
 fn init_containers_come_first_and_a_bad_one_blocks() {
     let mut story = Story::of(json!({}), "nginx");
     story.pod["spec"]["initContainers"] = json!([{"name": "setup", "image": "busybox"}]);

@@ -14,6 +14,7 @@ use futures::future::{BoxFuture, FutureExt};
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
+use super::super::approvals::Reject;
 use super::super::connect::Hub;
 use super::super::start::{Rollback, Run, usual_strategy};
 use super::super::steer::{Approve, Resume, Stop};
@@ -45,6 +46,10 @@ impl Verbs {
                 // Whoever clicks has seen the gate: there is next to nothing to wait for.
                 words.push("--timeout=5s".to_owned());
                 read::<Approve>(&words)?.on(hub, env, &mut out, &mut std::io::sink()).await?
+            }
+            Act::Reject { .. } => {
+                words.push("--timeout=5s".to_owned());
+                read::<Reject>(&words)?.on(hub, env, &mut out).await?
             }
             Act::Stop { .. } => read::<Stop>(&words)?.on(hub, &mut out).await?,
             Act::Resume { .. } => read::<Resume>(&words)?.on(hub, env, &mut out).await?,

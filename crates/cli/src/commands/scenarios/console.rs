@@ -1,6 +1,7 @@
 //! The console on a fleet in this process: what the page is told, and what its verbs do.
 
 use bytes::Bytes;
+use expect_test::expect;
 use flagship_console::{Answer, Console, Guard, Key};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -16,7 +17,15 @@ impl Scenario {
     pub(super) fn console(&self) -> Page<'_> {
         let members = self.fleet.clusters.members.keys();
         let members = members.map(|name| (name.clone(), self.member(name).client().clone()));
-        let hub = Hub::of(self.hub().client().clone(), members.collect());
+        self.console_on(Hub::of(self.hub().client().clone(), members.collect()))
+    }
+
+    /// The console of somebody.
+    fn console_of(&self, who: &str) -> Page<'_> {
+        self.console_on(self.reached_by(who))
+    }
+
+    fn console_on(&self, hub: Hub) -> Page<'_> {
         let guard = Guard::loopback(Key::read(KEY).unwrap(), 6441);
         Page { console: shown(hub, guard, &self.fleet.env), scenario: self }
     }
@@ -164,6 +173,165 @@ async fn an_approval_on_the_page_lets_the_run_go_on_and_the_stream_tells_it() {
     let again = page.act(verb["act"].clone()).await;
     assert_eq!(again.0, StatusCode::CONFLICT, "{}", again.1);
     assert!(again.1["error"].as_str().unwrap().contains("will ask for no approval"));
+}
+
+/// What a card says, and what each of its verbs does or lacks.
+fn card(run: &Value) -> String {
+    let card = &run["head"]["approvals"][0];
+    let people = |of: &Value| -> String {
+        let all = of.as_array().cloned().unwrap_or_default();
+        let one = |who: &Value| format!("{} ({})", who["user"], who["reason"]).replace('"', "");
+        all.iter().map(one).collect::<Vec<_>>().join(", ")
+    };
+    let text = |of: &Value| of.as_str().unwrap_or_default().to_owned();
+    let mut told = format!(
+        "{} {}: {} of {} [{}], wants {}\n",
+        text(&card["side"]),
+        text(&card["stage"]),
+        card["approved"].as_array().map_or(0, Vec::len),
+        card["required"],
+        people(&card["approved"]),
+        text(&card["wanted"]),
+    );
+    if card["rejected"].is_object() {
+        told += &format!("rejected by {}\n", people(&json!([card["rejected"]])));
+    }
+    let may = match text(&card["mayNot"]) {
+        why if why.is_empty() => "may".to_owned(),
+        why => format!("may not: {why}"),
+    };
+    told += &format!("{} {may}\n", text(&card["viewer"]));
+    for verb in card["verbs"].as_array().into_iter().flatten() {
+        let [label, effect, missing, reason] =
+            ["label", "effect", "missing", "reason"].map(|field| text(&verb[field]));
+        let does = if missing.is_empty() { format!("{effect} (reason {reason})") } else { missing };
+        told += &format!("{label}: {does}\n");
+    }
+    told
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_card_says_who_has_approved_and_what_this_person_may_do_about_it() {
+    let scenario = Scenario::begin(CLUSTER).await;
+    let approvals = json!({"required": 2, "users": ["alice", "bob"], "reason": "Required"});
+    let stages = json!({"stages": ["staging"]});
+    scenario.policy("careful", json!({"selects": stages, "approvals": approvals})).await;
+    scenario.place(json!({"type": "External"})).await;
+    scenario.strategy(json!({})).await;
+    scenario.run("example-run", "Run").await;
+    scenario.until("example-run", "UpdateRunWaiting").await;
+    let (alice, bob, eve) =
+        (scenario.console_of("alice"), scenario.console_of("bob"), scenario.console_of("eve"));
+    let view = "run&name=example-run";
+    let asked = |head: &Value| {
+        let verbs = head["approvals"][0]["verbs"].as_array().cloned().unwrap_or_default();
+        let waits = verbs.iter().any(|verb| verb["missing"] == "Your rights are being checked.");
+        !verbs.is_empty() && !waits && head["approvals"][0]["viewer"] != ""
+    };
+    let seen = eve.until(view, asked).await;
+    expect![[r#"
+        before staging: 0 of 2 [], wants 2 people, alice or bob, with a reason
+        eve may not: eve is not alice or bob (policy careful).
+        Approve staging: eve is not alice or bob (policy careful).
+        Reject staging: eve is not alice or bob (policy careful).
+    "#]]
+    .assert_eq(&card(&seen));
+    let labels = seen["head"]["verbs"].as_array().into_iter().flatten();
+    let labels: Vec<&Value> = labels.map(|verb| &verb["label"]).collect();
+    assert_eq!(labels, ["Stop", "Roll back"], "approving is on the card");
+    let home = eve
+        .until("home", |head| head["needs"][0]["mayNot"] != "Your rights are being checked.")
+        .await;
+    assert_eq!(home["head"]["needs"][0]["mayNot"], "eve is not alice or bob (policy careful).");
+    let seen = alice.until(view, asked).await;
+    expect![[r#"
+        before staging: 0 of 2 [], wants 2 people, alice or bob, with a reason
+        alice may
+        Approve staging: Counts as 1 of 2 approvals; 1 more is missing then. When all are there: Begins 1 cluster in staging now. (reason required)
+        Reject staging: Keeps the gate closed, whoever approves, until you approve or delete what you said. (reason required)
+    "#]].assert_eq(&card(&seen));
+    let verb = |seen: &Value, at: usize, reason: &str| {
+        let mut act = seen["head"]["approvals"][0]["verbs"][at]["act"].clone();
+        act["reason"] = json!(reason);
+        act
+    };
+    // What is disabled on the page is refused behind it, too.
+    let (status, said) = eve.act(verb(&seen, 0, "mine")).await;
+    assert_eq!(status, StatusCode::CONFLICT, "{said}");
+    let (status, said) = alice.act(verb(&seen, 0, "")).await;
+    assert_eq!(status, StatusCode::CONFLICT, "{said}");
+    assert!(said["error"].as_str().unwrap().contains("wants a reason"), "{said}");
+    let mut old = verb(&seen, 0, "tested");
+    old["plan"] = json!("0123");
+    let (_, said) = alice.act(old).await;
+    assert!(said["error"].as_str().unwrap().contains("and not about 0123"), "{said}");
+    let (status, said) = alice.act(verb(&seen, 0, "tested")).await;
+    assert_eq!(status, StatusCode::OK, "{said}");
+    let given = |count: usize| {
+        move |head: &Value| head["approvals"][0]["approved"].as_array().map(Vec::len) == Some(count)
+    };
+    let seen = alice.until(view, given(1)).await;
+    expect![[r#"
+        before staging: 1 of 2 [alice (tested)], wants 2 people, alice or bob, with a reason
+        alice may not: You have approved it.
+        Approve staging: You have approved it.
+        Reject staging: Keeps the gate closed, whoever approves, until you approve or delete what you said. (reason required)
+    "#]].assert_eq(&card(&seen));
+    // Somebody says no, and takes it back by saying yes.
+    let seen = bob.until(view, |head| asked(head) && given(1)(head)).await;
+    let (status, said) = bob.act(verb(&seen, 1, "risky")).await;
+    assert_eq!(status, StatusCode::OK, "{said}");
+    let rejected = |head: &Value| head["approvals"][0]["rejected"].is_object();
+    let seen = alice.until(view, rejected).await;
+    expect![[r#"
+        before staging: 1 of 2 [alice (tested)], wants 2 people, alice or bob, with a reason
+        rejected by bob (risky)
+        alice may not: You have approved it.
+        Approve staging: You have approved it.
+        Reject staging: Keeps the gate closed, whoever approves, until you approve or delete what you said. (reason required)
+    "#]].assert_eq(&card(&seen));
+    let seen = bob.until(view, rejected).await;
+    let effect = seen["head"]["approvals"][0]["verbs"][0]["effect"].as_str().unwrap_or_default();
+    assert_eq!(effect, "Takes your rejection back. Begins 1 cluster in staging now.");
+    scenario.pass(2).await;
+    let (status, said) = bob.act(verb(&seen, 0, "read the notes")).await;
+    assert_eq!(status, StatusCode::OK, "{said}");
+    bob.until(view, |head| head["approvals"].as_array().is_some_and(Vec::is_empty)).await;
+    scenario.until("example-run", "UpdateRunSucceeded").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn breaking_the_glass_is_offered_to_those_who_may_and_to_nobody_else() {
+    for (groups, scope) in [(json!(["sre"]), CLUSTER), (json!(["system:masters"]), NAMESPACED)] {
+        let may = groups[0] != "sre";
+        let scenario = Scenario::begin(scope).await;
+        let approvals =
+            json!({"required": 1, "users": ["alice"], "breakGlass": {"groups": groups}});
+        let stages = json!({"stages": ["staging"]});
+        scenario.policy("careful", json!({"selects": stages, "approvals": approvals})).await;
+        scenario.place(json!({"type": "External"})).await;
+        scenario.strategy(json!({})).await;
+        scenario.run("example-run", "Run").await;
+        scenario.until("example-run", "UpdateRunWaiting").await;
+        let page = scenario.console_of("bob");
+        let view = format!("run&name=example-run&namespace={}", scope.space());
+        let seen = page.until(&view, |head| head["approvals"][0]["viewer"] == "bob").await;
+        let verbs = seen["head"]["approvals"][0]["verbs"].as_array().cloned().unwrap_or_default();
+        assert_eq!(verbs.len(), if may { 3 } else { 2 }, "{verbs:#?}");
+        let mut act = verbs[0]["act"].clone();
+        (act["breakGlass"], act["reason"]) = (json!(true), json!("the site is down"));
+        let (status, said) = page.act(act.clone()).await;
+        if !may {
+            assert!(said["error"].as_str().unwrap().contains("may not break the glass"), "{said}");
+            continue;
+        }
+        assert_eq!(
+            (status, &verbs[2]["act"]["breakGlass"]),
+            (StatusCode::OK, &json!(true)),
+            "{said}"
+        );
+        scenario.until("example-run", "UpdateRunSucceeded").await;
+    }
 }
 
 async fn next_event(stream: &mut Answer) -> String {

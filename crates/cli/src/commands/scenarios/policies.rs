@@ -61,6 +61,7 @@ async fn a_cluster_with_a_bad_image_spends_the_budget() {
           because  the failure budget of stage `staging` is spent, 1 cluster(s) have failed and 0 may: member2 (policy production)
 
           run  example-run  Succeeded=False  UpdateRunFailed
+          cluster  member2  Failed under policy production: IMAGE_NOT_FOUND, container nginx: image "nginx:1.28-typo": rpc error: code = NotFound desc = failed to pull and unpack image "docker.io/library/nginx:1.28-typo": failed to resolve reference "docker.io/library/nginx:1.28-typo": docker.io/library/nginx:1.28-typo: not found
 
           look  read the run:  kubectl --context hub describe csur example-run
           then  start again with a new run:  flagship run example-placement
@@ -126,6 +127,7 @@ async fn a_bad_image_goes_back_by_itself_and_is_refused_until_it_is_lifted() {
           because  the failure budget of stage `staging` is spent, 1 cluster(s) have failed and 0 may: member2 (policy production); 1 cluster(s) go back to snapshot 0 in update run `example-run-rollback`, and snapshot 1 is quarantined
 
           run  example-run  Succeeded=False  UpdateRunFailed
+          cluster  member2  Failed under policy production: IMAGE_NOT_FOUND, container nginx: image "nginx:1.28-typo": Back-off pulling image "nginx:1.28-typo": ErrImagePull: rpc error: code = NotFound desc = failed to pull and unpack image "docker.io/library/nginx:1.28-typo": failed to resolve reference "docker.io/library/nginx:1…
 
           look  read the run:  kubectl --context hub describe csur example-run
           then  start again with a new run:  flagship run example-placement
@@ -370,4 +372,136 @@ async fn a_version_that_must_prove_itself_waits_and_silence_is_not_success() {
           more  flagship explain CHECK_FAILED
         [exit 5]
     "#]].assert_eq(&scenario.why("example-run").await);
+}
+
+/// The member runs it, its pods are simulated, and the agent reports what it wrote.
+#[tokio::test(start_paused = true)]
+async fn a_job_on_the_member_is_the_check_and_what_it_wrote_last_is_the_reason() {
+    for scope in [CLUSTER, NAMESPACED] {
+        let scenario = Scenario::begin(scope).await;
+        let job = |name: &str, annotations: Value| {
+            let pod = json!({"restartPolicy": "Never",
+                "containers": [{"name": "probe", "image": "probe:1"}]});
+            let template = json!({"metadata": {"annotations": annotations}, "spec": pod});
+            let spec = json!({"backoffLimit": 0, "template": template});
+            json!({"name": name, "after": "Cluster", "job": {"namespace": scope.home(),
+                "timeout": "2m", "template": {"spec": spec}}})
+        };
+        let fails = json!({"workloads.flagship.dev/run-for": "8s",
+            "workloads.flagship.dev/exit-code": "3",
+            "workloads.flagship.dev/termination-message":
+                "GET /health 200\nGET /cart 500\n1 of 2 requests failed\n"});
+        let selects = json!({"stages": ["staging"]});
+        let spec = json!({"selects": selects, "checks": [job("ready", json!({}))]});
+        scenario.policy("staging", spec).await;
+        let spec = json!({"selects": {"stages": ["canary"]}, "checks": [job("smoke", fails)]});
+        scenario.policy("production", spec).await;
+        scenario.place(json!({"type": "External"})).await;
+        scenario.strategy(json!({})).await;
+        let planned = scenario.plan("example-placement").await;
+        let note =
+            planned.lines().find(|line| line.contains("policy production")).unwrap_or_default();
+        let home = scope.home();
+        assert_eq!(
+            note,
+            format!(
+                "note:  policy production: stages canary, check smoke after each cluster by a Job in namespace {home} within <age>"
+            )
+        );
+        scenario.run("example-run", "Run").await;
+        scenario.until("example-run", "UpdateRunChecking").await;
+        scenario.until("example-run", "UpdateRunFailed").await;
+        let why = scenario.why("example-run").await;
+        let report = scenario.report("example-run").await;
+        if scope == CLUSTER {
+            expect![[r#"
+                example-run failed: more clusters have failed than the policy allows.
+
+                  cause  BUDGET_SPENT  more clusters have failed than the policy allows
+                  because  the failure budget of stage `canary` is spent, 1 cluster(s) have failed and 0 may: member1 (policy production, staging)
+
+                  run  example-run  Succeeded=False  UpdateRunFailed
+                  cluster  member1  Failed under policy production: CHECK_FAILED, check smoke: Job test-namespace/example-run-smoke-<hash> on member1 failed after <age>, BackoffLimitExceeded: container probe ended with exit code 3: GET /health 200 | GET /cart 500 | 1 of 2 requests failed
+
+                  look  read the run:  kubectl --context hub describe csur example-run
+                  then  start again with a new run:  flagship run example-placement
+                  more  flagship explain BUDGET_SPENT
+                [exit 5]
+            "#]].assert_eq(&why);
+            expect![[r#"
+                # Rollout example-run
+
+                example-placement, snapshot 0, by strategy example-strategy: **failed** after <age>.
+
+                cannot continue the updateRun: the failure budget of stage \`canary\` is spent, 1 cluster(s) have failed and 0 may: member1 (policy production, staging)
+
+                | | |
+                |---|---|
+                | from | <moment> |
+                | until | <moment> |
+                | plan | f368f6a1f04ddf4730e0bc99e37c084d.03103d4dee8e4413 |
+                | policies | production, staging |
+                | record | example-run: verified, 13 entries |
+                | last hash | <hash> |
+
+                ## Stage staging: <age>
+
+                | cluster | result | time |
+                |---|---|---|
+                | member2 | done | <age> |
+
+                ## Stage canary: <age>, not over
+
+                | cluster | result | time |
+                |---|---|---|
+                | member1 | failed | <age> |
+                | member3 | queued |  |
+
+                ## Checks
+
+                | check | result | |
+                |---|---|---|
+                | staging/ready of member2 | passed | the Job is complete on member2 after <age> |
+                | production/smoke of member1 | failed | Job test-namespace/example-run-smoke-<hash> on member1 failed after <age>, BackoffLimitExceeded: container probe ended with exit code 3: GET /health 200 \| GET /cart 500 \| 1 of 2 requests failed |
+
+                ## Not updated
+
+                | cluster | stage | cause | |
+                |---|---|---|---|
+                | member1 | canary | CHECK\_FAILED | Failed under policy production: CHECK\_FAILED, check smoke: Job test-namespace/example-run-smoke-<hash> on member1 failed after <age>, BackoffLimitExceeded: container probe ended with exit code 3: GET /health 200 \| GET /cart 500 \| 1 of 2 requests failed |
+
+                ## People
+
+                | who | known by | did |
+                |---|---|---|
+                | kubectl | ManagedFields | planned, started |
+
+                ## Entries
+
+                1. <moment> planned by kubectl (managedFields)
+                2. <moment> started by kubectl (managedFields)
+                3. <moment> stage staging begins
+                4. <moment> member2 begins in stage staging
+                5. <moment> check staging/ready of member2 has passed: the Job is complete on member2 after <age>
+                6. <moment> member2 is done
+                7. <moment> stage staging is done
+                8. <moment> stage canary begins
+                9. <moment> member1 begins in stage canary
+                10. <moment> check production/smoke of member1 has failed: CHECK\_FAILED, Job test-namespace/example-run-smoke-<hash> on member1 failed after <age>, BackoffLimitExceeded: container probe ended with exit code 3: GET /health 200 \| GET /cart 500 \| 1 of 2 requests failed
+                11. <moment> member1 failed: CHECK\_FAILED, Failed under policy production: CHECK\_FAILED, check smoke: Job test-namespace/example-run-smoke-<hash> on member1 failed after <age>, BackoffLimitExceeded: container probe ended with exit code 3: GET /health 200 \| GET /cart 500 \| 1 of 2 requests failed
+                12. <moment> the failure budget is spent: the failure budget of stage \`canary\` is spent, 1 cluster(s) have failed and 0 may: member1 (policy production, staging)
+                13. <moment> ended: UpdateRunFailed, cannot continue the updateRun: the failure budget of stage \`canary\` is spent, 1 cluster(s) have failed and 0 may: member1 (policy production, staging)
+                [exit 0]
+            "#]].assert_eq(&report);
+        }
+        assert!(why.contains("on member1 failed"), "{why}");
+        assert!(report.contains("GET /cart 500 \\| 1 of 2 requests failed"), "{report}");
+        // The Job that failed is there to be looked at, and the others are gone.
+        scenario.pass(30).await;
+        let left = |cluster: &str| {
+            let jobs = scenario.member(cluster);
+            async move { jobs.list("Job", home).await.len() }
+        };
+        assert_eq!((left("member1").await, left("member2").await), (1, 0));
+    }
 }

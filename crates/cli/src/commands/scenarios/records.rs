@@ -23,7 +23,7 @@ impl Scenario {
     }
 
     /// What `flagship report` prints.
-    async fn report(&self, words: &str) -> String {
+    pub(super) async fn report(&self, words: &str) -> String {
         let mut out = Vec::new();
         let command = self.typed::<Report>(words);
         let ended = command.answer(&self.reach(), self.fleet.env.now(), &mut out).await;

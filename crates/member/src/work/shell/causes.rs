@@ -9,6 +9,7 @@ use flagship_api::work::{Work, WorkStatus};
 use flagship_rules::apply::Outcome;
 use flagship_rules::diagnosis::report::{self, Reported};
 use flagship_rules::diagnosis::{self, diagnose};
+use flagship_rules::policy::checks::jobs::is_check;
 use flagship_runtime::client::{ClientError, Precondition, ResourceType, Selection};
 use futures::stream::{self, StreamExt};
 use serde_json::{Value, json};
@@ -57,7 +58,8 @@ impl Shell {
             }
             None => Vec::new(),
         };
-        let found = match diagnose(&pods, &[]) {
+        let ended = if is_check(live) { diagnosis::of_check(&pods) } else { None };
+        let found = match ended.or_else(|| diagnose(&pods, &[])) {
             Some(found) => Some(found),
             // Without a troubled pod, events tell who refuses to let one be made.
             None => {

@@ -294,7 +294,7 @@ fn questions_name_what_they_are_about() {
     assert_eq!(updated[0].query, "a{c=\"m1\",s='canary',r=\"web\"} + b{x=\"{ {y}\"}");
     assert_eq!(rest[0].query, "a{c=\"m\\\\\\\"{{run}}\",s='canary',r=\"web\"} + b{x=\"{ {y}\"}");
     let mut whole = ask;
-    whole.check.prometheus.query = "sum(e{s=\"{{stage}}\"})".to_owned();
+    whole.check.prometheus.as_mut().unwrap().query = "sum(e{s=\"{{stage}}\"})".to_owned();
     let (updated, _) = whole.questions();
     assert_eq!(updated.len(), 1, "one question about the whole stage");
     assert_eq!(

@@ -29,6 +29,7 @@ use super::observed::Observed;
 use super::reconcile::{Action, Plan};
 pub use cluster_state::{few_are_down, one_snapshot, stop_is_true};
 pub use idle::rest;
+pub use policy::passed_jobs_are_complete;
 pub use takeovers::is_lost;
 
 /// A law that does not hold.

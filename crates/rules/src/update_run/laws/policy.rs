@@ -9,6 +9,7 @@ use flagship_api::condition::ConditionStatus;
 use flagship_api::condition_type::update_run::{INITIALIZED, SUCCEEDED};
 use flagship_api::names::DELETION_STAGE;
 use flagship_api::rollout_policy::Then;
+use flagship_api::rollout_record::What;
 use flagship_api::staged_update_status::{StageUpdatingStatus, UpdateRunStatus};
 
 use super::super::checked::{failure, have_passed};
@@ -20,7 +21,9 @@ use super::super::policed::spent;
 use super::super::reconcile::{Action, Plan};
 use super::{Told, broken};
 use crate::policy::before::version;
+use crate::policy::checks::jobs::JobState;
 use crate::policy::quarantine::brought;
+use crate::work::Work;
 
 /// P2, for a plan: whoever has seen the freeze, or reads the clock, begins nothing.
 pub fn nothing_held_is_planned(read: &Observed, plan: &Plan) -> Told {
@@ -81,6 +84,24 @@ pub fn nothing_ends_unchecked(
         let cluster = &cluster.cluster_name;
         if !known && !have_passed(read, old, Some(cluster)) {
             told.push(broken("P9", format!("{cluster} is done before its checks")));
+        }
+    }
+    told
+}
+
+/// P9, of checks by Jobs: none is recorded as passed while one of its Jobs is anything but
+/// complete. `works` may hold other Works, too.
+pub fn passed_jobs_are_complete(seen: &Observed, action: &Action, works: &[Work]) -> Told {
+    let Action::Record(recording) = action else { return Vec::new() };
+    let mut told = Vec::new();
+    for draft in recording.drafts.iter().filter(|draft| draft.what == What::CheckPassed) {
+        let part = |of: &Option<String>| of.clone().unwrap_or_default();
+        let key = (part(&draft.gate), part(&draft.stage), part(&draft.cluster));
+        let jobs = works.iter().filter_map(|work| work.check.as_deref());
+        let jobs = jobs.filter(|job| job.run_uid == seen.run.uid && job.key == key);
+        for job in jobs.filter(|job| !matches!(job.state, JobState::Complete(_))) {
+            let what = format!("{} has passed while Job {} is not complete", key.0, job.job);
+            told.push(broken("P9", what));
         }
     }
     told

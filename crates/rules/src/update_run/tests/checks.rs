@@ -13,6 +13,10 @@ use crate::record::Keep;
 fn policy(after: &str, failure: Value) -> impl Fn(&mut Fixture) {
     let check = json!({"name": "errors", "after": after, "pass": {"below": 0.01}, "for": "1m",
         "prometheus": {"url": "http://p", "query": "errors{c=\"{{cluster}}\"}"}});
+    with(check, failure)
+}
+
+fn with(check: Value, failure: Value) -> impl Fn(&mut Fixture) {
     let spec = json!({"selects": {"stages": ["canary"]}, "failure": failure, "checks": [check]});
     move |fixture| {
         let spec = serde_json::from_value(spec.clone()).unwrap();
@@ -138,6 +142,27 @@ fn a_cluster_under_check_keeps_its_slot_and_is_not_stuck() {
         assert!(fixture.told(run).contains(
             "m2: Started=True/ClusterUpdatingStarted Succeeded=False/ClusterUpdatingFailed"
         ));
+    });
+}
+
+#[test]
+fn a_job_is_asked_of_updated_clusters_only_and_decides_as_answers_do() {
+    let job = json!({"namespace": "web", "template": {"spec": {}}});
+    let check = json!({"name": "errors", "after": "Stage", "job": job});
+    survives_policed(with(check, json!({"then": "Continue"})), |fixture| {
+        let run = fixture.create("r", "1", Run);
+        fixture.settle(run);
+        fixture.available();
+        let plan = fixture.settle(run);
+        let [ask] = plan.asks.as_slice() else { panic!("{:?}", plan.asks) };
+        assert_eq!((ask.updated.as_slice(), ask.rest.len()), (&["m2".to_owned()][..], 0));
+        stands(fixture, "", Some(Verdict::Failed), "Job web/r-errors on m2 failed");
+        fixture.run_to_the_end(run);
+        assert_eq!(
+            fixture.said(run, "Succeeded"),
+            "False UpdateRunFailed: cannot continue the updateRun: stage `canary` has not proved itself: Checks failed under policy strict: CHECK_FAILED, check errors: Job web/r-errors on m2 failed"
+        );
+        assert_eq!(wrote(fixture, run, What::CheckFailed), 1);
     });
 }
 

@@ -4,17 +4,20 @@ use std::sync::Arc;
 
 use flagship_api::condition::{ConditionStatus, Generation, draft};
 use flagship_api::placement_status::NamespacedName;
+use flagship_api::rollout_record::What;
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::checklist::{started, writer};
 use super::fixture::{Fixture, start};
+use crate::policy::checks::jobs::{JobReport, JobState};
 use crate::policy::checks::{self, Standing};
 use crate::policy::{Adopted, Policy};
+use crate::record::{EntryDraft, Recording};
 use crate::update_run::stages::untouched;
-use crate::update_run::{Observed, laws};
+use crate::update_run::{Action, Observed, laws};
 use crate::work::Work;
 
 #[test]
@@ -50,9 +53,18 @@ fn a_law_that_is_broken_is_told() {
 
 #[test]
 fn a_stage_that_ends_before_its_checks_is_found() {
+    let asks = json!({"pass": {"below": 1.0}, "prometheus": {"url": "http://p", "query": "up"}});
+    let runs = json!({"job": {"namespace": "web", "template": {"spec": {}}}});
+    for how in [asks, runs] {
+        ends_before_its_checks(&how);
+    }
+}
+
+fn ends_before_its_checks(how: &Value) {
     let check = |name: &str, after: &str| {
-        json!({"name": name, "after": after, "pass": {"below": 1.0},
-            "prometheus": {"url": "http://p", "query": "up"}})
+        let mut check = how.clone();
+        (check["name"], check["after"]) = (json!(name), json!(after));
+        check
     };
     let spec = json!({"checks": [check("one", "Cluster"), check("all", "Stage")]});
     let policy = Policy { name: "p".to_owned(), spec: serde_json::from_value(spec).unwrap() };
@@ -68,10 +80,15 @@ fn a_stage_that_ends_before_its_checks_is_found() {
     };
     let mut done = read.clone();
     writer().cluster_succeeded(&mut done.run.status.stages_status[0].clusters[0]);
-    let mut ended = read.clone();
-    writer().stage_succeeded(&mut ended.run.status.stages_status[0]);
+    let of_stage = |read: &Observed| {
+        let mut updated = read.clone();
+        writer().cluster_succeeded(&mut updated.run.status.stages_status[0].clusters[0]);
+        let mut ended = updated.clone();
+        writer().stage_succeeded(&mut ended.run.status.stages_status[0]);
+        found(&updated, &ended)
+    };
     assert_eq!(found(&read, &done), [format!("{cluster} is done before its checks")]);
-    assert_eq!(found(&read, &ended), [format!("stage {stage} is done before its checks")]);
+    assert_eq!(of_stage(&read), [format!("stage {stage} is done before its checks")]);
     let standing = |name: &str, cluster: &str, verdict| Standing {
         key: (format!("p/{name}"), stage.clone(), cluster.to_owned()),
         verdict,
@@ -83,13 +100,39 @@ fn a_stage_that_ends_before_its_checks_is_found() {
         standing("all", "", Some(checks::Verdict::Passed)),
     ];
     assert_eq!(found(&read, &done), [""; 0]);
-    assert_eq!(found(&read, &ended), [""; 0]);
+    assert_eq!(of_stage(&read), [""; 0]);
     // One that has failed has not passed, and one of another name says nothing.
     read.policy.checks = vec![
         standing("two", &cluster, Some(checks::Verdict::Passed)),
         standing("all", "", Some(checks::Verdict::Failed)),
     ];
-    assert_eq!((found(&read, &done).len(), found(&read, &ended).len()), (1, 1));
+    assert_eq!((found(&read, &done).len(), of_stage(&read).len()), (1, 1));
+}
+
+#[test]
+fn a_check_that_is_recorded_as_passed_before_its_jobs_are_complete_is_found() {
+    let mut fixture = Fixture::new(None);
+    let run = started(&mut fixture);
+    let seen = fixture.seen(run);
+    let work = |key: [&str; 3], state: JobState| {
+        let key = (key[0].to_owned(), key[1].to_owned(), key[2].to_owned());
+        let (run_uid, sent, job) = (seen.run.uid.clone(), seen.now, "web/smoke".to_owned());
+        let report = JobReport { run_uid, key, job, sent, state, cause: None };
+        Work { check: Some(Box::new(report)), ..Work::default() }
+    };
+    let passed = EntryDraft::of(What::CheckPassed).stage("canary").gate("p/smoke".to_owned());
+    let record = Action::Record(Box::new(Recording { head: None, drafts: vec![passed] }));
+    let found = |works: &[Work]| laws::passed_jobs_are_complete(&seen, &record, works).len();
+    let ours = ["p/smoke", "canary", ""];
+    let failed = || JobState::Failed("BackoffLimitExceeded".to_owned(), None);
+    assert_eq!(found(&[work(ours, JobState::Complete(None))]), 0);
+    for state in [JobState::Sent, JobState::Running(None), failed()] {
+        assert_eq!(found(&[work(ours, JobState::Complete(None)), work(ours, state)]), 1);
+    }
+    // Jobs of other checks, stages and clusters say nothing about it.
+    for other in [["p/other", "canary", ""], ["p/smoke", "prod", ""], ["p/smoke", "canary", "m2"]] {
+        assert_eq!(found(&[work(other, failed())]), 0);
+    }
 }
 
 // S12: what the Works of a cluster say when it is declared done

@@ -27,14 +27,26 @@ async fn policies_that_cannot_be_meant_are_refused_with_what_would_be_right() {
                 "credentials": {"name": "p", "key": "token"},
                 "query": "rate(e{c=\"{{cluster}}\",s=\"{{stage}}\",r=\"{{run}}\"}[5m])"},
             "pass": {"below": 0.01, "above": -1.0, "notWorseThan": "Rest", "by": "10%",
-                "worse": "Lower"}}],
+                "worse": "Lower"}},
+            {"name": "smoke", "after": "Cluster", "job": {"namespace": "web", "timeout": "90s",
+                "template": {"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}},
+                    "spec": {"backoffLimit": 2, "template": {"spec": {"restartPolicy": "Never",
+                        "containers": [{"name": "probe", "image": "probe:1"}]}}}}}}],
     });
+    let job = |more: Value| {
+        let mut job = json!({"namespace": "web", "template": {"spec": {}}});
+        for (key, value) in more.as_object().expect("an object") {
+            job[key] = value.clone();
+        }
+        json!({"checks": [{"name": "smoke", "after": "Stage", "job": job}]})
+    };
     let checks = |more: Value| {
         let mut check = json!({"name": "errors", "after": "Stage", "pass": {"below": 1.5},
             "prometheus": {"url": "http://p:9090", "query": "up{c=\"{{cluster}}\"}"}});
         for (key, value) in more.as_object().expect("an object") {
             check[key] = value.clone();
         }
+        check.as_object_mut().expect("an object").retain(|_, value| !value.is_null());
         json!({"checks": [check]})
     };
     let asks = |url: &str, query: &str| checks(json!({"prometheus": {"url": url, "query": query}}));
@@ -79,6 +91,22 @@ async fn policies_that_cannot_be_meant_are_refused_with_what_would_be_right() {
         (checks(json!({"name": "Errors"})), "such as error-rate"),
         (checks(json!({"after": "Run"})), "supported values: \"Cluster\", \"Stage\""),
         (checks(json!({"pass": {}})), "set below, above or notWorseThan"),
+        (checks(json!({"pass": null})), "pass says what a Prometheus must answer"),
+        (checks(json!({"prometheus": null})), "say how it is checked, once"),
+        (
+            checks(json!({"job": {"namespace": "web", "template": {"spec": {}}}})),
+            "say how it is checked, once",
+        ),
+        (
+            checks(json!({"prometheus": null, "pass": null, "for": "5m",
+                "job": {"namespace": "web", "template": {"spec": {}}}})),
+            "a Job is run once: leave out for and interval",
+        ),
+        (job(json!({"namespace": "kube-system"})), "are not for Jobs of checks"),
+        (job(json!({"namespace": "Web!"})), "must be the name of a namespace, such as web"),
+        (job(json!({"timeout": "2d"})), "must be a time between 1s and 24h"),
+        (job(json!({"timeout": "25h"})), "must be a time between 1s and 24h"),
+        (job(json!({"template": {}})), "spec: Required value"),
         (checks(json!({"pass": {"below": 1, "above": 1}})), "set above to less than below"),
         (checks(json!({"pass": {"below": 1, "by": "10%"}})), "set notWorseThan to Rest"),
         (checks(json!({"pass": {"notWorseThan": "Rest", "by": "some"}})), "such as 10%"),

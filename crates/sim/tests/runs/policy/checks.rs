@@ -120,7 +120,7 @@ fn progressing(story: &Story) -> String {
 }
 
 /// `what gate value` of the entries about checks.
-fn entries(story: &Story) -> Vec<String> {
+pub fn entries(story: &Story) -> Vec<String> {
     let record = story.get(records(story.scope), story.scope.space, "r");
     let all = record["spec"]["entries"].as_array().cloned().unwrap_or_default();
     let own = all.iter().filter(|entry| text(&entry["what"]).starts_with("Check"));

@@ -5,6 +5,7 @@ mod approvals;
 mod checks;
 mod clusters;
 mod freeze;
+mod jobs;
 mod notifications;
 mod real_prometheus;
 pub mod records;

@@ -1,10 +1,11 @@
 //! As whom an API server knows this process.
 
 use flagship_api::approval_decision::Person;
-use flagship_runtime::client::{Client, ResourceType};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{DynamicObject, TypeMeta};
 use serde_json::{Value, json};
+
+use crate::client::{Client, ResourceType};
 
 /// The user that requests of this client come from; nothing where the server does not say.
 pub async fn whoami(client: &Client) -> Option<String> {

@@ -1,8 +1,17 @@
 //! One round of one check: every question to its Prometheus, and the answers to its series.
+//! Checks by Jobs are in `jobs`.
+
+mod jobs;
+
+use std::sync::Arc;
 
 use bytes::Bytes;
+use flagship_api::names::ObjectKey;
+use flagship_api::work::Work;
 use flagship_rules::notification::delivery::Trouble;
 use flagship_rules::policy::checks::{Answer, Ask, Question, Round, number};
+use flagship_runtime::client::ResourceType;
+use flagship_runtime::effects::PendingWrites;
 use flagship_runtime::error_action::Failure;
 use flagship_runtime::queue::Outcome;
 use futures::future::join_all;
@@ -11,6 +20,7 @@ use http::{HeaderMap, HeaderValue, Method, header};
 use super::{CheckKey, Checks};
 use crate::egress::{Outgoing, secret};
 use crate::hub::Context;
+use crate::mirrors::Mirrors;
 
 /// How much of an answer is read: one number is asked for.
 const ANSWER: usize = 64 * 1024;
@@ -21,6 +31,9 @@ const AT_ONCE: usize = 8;
 pub(super) struct Shell {
     cx: Context,
     checks: Checks,
+    mirrors: Arc<Mirrors>,
+    sent: PendingWrites<CheckKey>,
+    swept: PendingWrites<ObjectKey>,
 }
 
 /// Where to ask, and as whom.
@@ -30,13 +43,19 @@ struct Place {
 }
 
 impl Shell {
-    pub fn new(cx: &Context) -> Self {
-        Self { cx: cx.clone(), checks: cx.checks.clone() }
+    pub fn new(cx: &Context, mirrors: &Arc<Mirrors>) -> Self {
+        let (sent, swept) = (PendingWrites::default(), PendingWrites::default());
+        sent.shown_by(ResourceType::of::<Work>(), &mirrors.works.works);
+        swept.shown_by(ResourceType::of::<Work>(), &mirrors.works.works);
+        Self { cx: cx.clone(), checks: cx.checks.clone(), mirrors: mirrors.clone(), sent, swept }
     }
 
     /// One round.
     pub async fn pass(&self, key: CheckKey) -> Result<Outcome, Failure> {
         let Some(ask) = self.checks.open(&key) else { return Ok(Outcome::Done) };
+        if ask.check.job.is_some() {
+            return Ok(self.look_at_jobs(&key, &ask).await);
+        }
         let at = self.cx.env.now();
         let (updated, rest) = ask.questions();
         let place = self.place(&ask).await;
@@ -52,7 +71,7 @@ impl Shell {
     }
 
     async fn place(&self, ask: &Ask) -> Result<Place, String> {
-        let asked = &ask.check.prometheus;
+        let asked = ask.check.prometheus.as_ref().ok_or("the check asks no Prometheus")?;
         let url = match (&asked.url, &asked.secret_ref) {
             (Some(url), _) => url.clone(),
             (None, Some(of)) => self.secret_text(of).await?,
