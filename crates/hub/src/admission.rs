@@ -149,6 +149,9 @@ impl Admission {
                 Ok(run) => run,
                 Err(error) => return Some(Answer::Failed(format!("please retry: {error}"))),
             },
+            Subject::RunStatus => {
+                request.old.and_then(|old| approvals::run_in(old, request.namespace))
+            }
             _ => None,
         };
         let groups: Vec<&str> = person.groups.iter().map(String::as_str).collect();

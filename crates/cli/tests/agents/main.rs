@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a process that cannot be started is a failed test")]
 
+mod approvals;
 #[path = "../../../sim/tests/clients/kubectl/binary.rs"]
 mod binary;
 mod guides;
@@ -24,6 +25,8 @@ mod tenant;
 mod traces;
 #[path = "../../../sim/tests/clients/kubectl/transcript.rs"]
 mod transcript;
+#[path = "../../../sim/tests/runs/policy/ways_past.rs"]
+mod ways_past;
 
 use std::path::{Path, PathBuf};
 

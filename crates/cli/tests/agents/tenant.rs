@@ -6,6 +6,7 @@
 //! `cargo test -p flagship-cli --test agents -- --ignored tenant`.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use flagship_member::Member;
@@ -20,7 +21,7 @@ use super::process::{Process, STEP, STEPS, free_port};
 use super::servers::{Servers, connect, install, start, token, with_token};
 
 const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
-const SYSTEM: &str = "fleet-system";
+pub const SYSTEM: &str = "fleet-system";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs the servers that scripts/real-kube builds; scripts/nightly runs it"]
@@ -36,7 +37,19 @@ async fn a_tenant_reaches_nothing_on_real_servers_with_webhooks() {
 
 async fn told(webhooks: bool) {
     let servers = start(&format!("tenant-{webhooks}"), &MEMBERS);
-    let hub = Cluster::new("hub", connect(&servers, "hub", "kubectl").await);
+    let hub = prepared(&servers).await;
+    let mut process = start_hub(&servers.folder.join("kubeconfig"), webhooks);
+    process.is_ready().await;
+    let (clusters, agents) = joined(&servers, hub, &MEMBERS).await;
+    assert_eq!(refuses_at_once(&clusters.hub, webhooks).await, webhooks, "{}", process.said());
+    stories::named(stories::TENANT)(&clusters).await;
+    drop(agents);
+    assert!(process.stops().await, "{}", process.said());
+}
+
+/// The hub's cluster before there is a hub.
+pub async fn prepared(servers: &Servers) -> Cluster {
+    let hub = Cluster::new("hub", connect(servers, "hub", "kubectl").await);
     install(&hub, |_| true).await;
     hub.apply_object(&json!({"apiVersion": "v1", "kind": "Namespace",
         "metadata": {"name": SYSTEM}}))
@@ -46,16 +59,10 @@ async fn told(webhooks: bool) {
         "metadata": {"name": "fleetwebhook", "namespace": SYSTEM},
         "spec": {"type": "ExternalName", "externalName": "localhost"}}))
         .await;
-    let mut process = start_hub(&servers, webhooks);
-    process.is_ready().await;
-    let (clusters, agents) = joined(&servers, hub).await;
-    assert_eq!(refuses_at_once(&clusters.hub, webhooks).await, webhooks, "{}", process.said());
-    stories::named(stories::TENANT)(&clusters).await;
-    drop(agents);
-    assert!(process.stops().await, "{}", process.said());
+    hub
 }
 
-fn start_hub(servers: &Servers, webhooks: bool) -> Process {
+pub fn start_hub(kubeconfig: &Path, webhooks: bool) -> Process {
     let (health, metrics, port) = (free_port(), free_port(), free_port());
     let flags = format!(
         "hub --kubeconfig={} --context=hub --leader-elect=true --v=2 \
@@ -63,16 +70,16 @@ fn start_hub(servers: &Servers, webhooks: bool) -> Process {
          --resource-snapshot-creation-minimum-interval=0s --resource-changes-collection-duration=0s \
          --enable-webhook={webhooks} --webhook-client-connection-type=service \
          --webhook-bind-address=127.0.0.1 --webhook-port={port}",
-        servers.folder.join("kubeconfig").display()
+        kubeconfig.display()
     );
     Process::start(&flags, &[("POD_NAMESPACE", SYSTEM.to_owned())], health, metrics)
 }
 
-/// Three members with the rights that the hub gives them, and no others.
-async fn joined(servers: &Servers, hub: Cluster) -> (Clusters, JoinSet<()>) {
+/// Members with the rights that the hub gives them, and no others.
+pub async fn joined(servers: &Servers, hub: Cluster, names: &[&str]) -> (Clusters, JoinSet<()>) {
     let (env, metrics) = (Env::system(), Metrics::default());
     let (mut members, mut agents) = (BTreeMap::new(), JoinSet::new());
-    for name in MEMBERS {
+    for &name in names {
         let cluster = Cluster::new(name, connect(servers, name, "kubectl").await);
         install(&cluster, |kind| kind == "AppliedWork").await;
         let own = connect(servers, name, "flagship-member").await;
@@ -96,7 +103,7 @@ async fn joined(servers: &Servers, hub: Cluster) -> (Clusters, JoinSet<()>) {
 
 /// Whether an override that makes another object is refused when it is written. A server asks
 /// new webhooks only after a moment.
-async fn refuses_at_once(hub: &Cluster, waits: bool) -> bool {
+pub async fn refuses_at_once(hub: &Cluster, waits: bool) -> bool {
     for at in 0..STEPS {
         let patch = json!({"op": "replace", "path": "/kind", "value": "Secret"});
         let rule = json!({"clusterSelector": {"clusterSelectorTerms": []},

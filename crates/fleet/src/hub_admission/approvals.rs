@@ -79,13 +79,10 @@ fn person<O>(review: &Review<'_, O>) -> Person {
 }
 
 fn stored_run(store: &Store, namespace: &str, name: &str) -> Option<Run> {
-    let key = ObjectKey::new(namespace, name);
-    if namespace.is_empty() {
-        let found = store.get(&table(&ResourceType::of::<ClusterStagedUpdateRun>()), &key)?;
-        let run: ClusterStagedUpdateRun = read(&found)?;
-        return Some(Run::read(&run.metadata, &run.spec, &run.status.unwrap_or_default()));
-    }
-    let found = store.get(&table(&ResourceType::of::<StagedUpdateRun>()), &key)?;
-    let run: StagedUpdateRun = read(&found)?;
-    Some(Run::read(&run.metadata, &run.spec, &run.status.unwrap_or_default()))
+    let kind = match namespace {
+        "" => ResourceType::of::<ClusterStagedUpdateRun>(),
+        _ => ResourceType::of::<StagedUpdateRun>(),
+    };
+    let found = store.get(&table(&kind), &ObjectKey::new(namespace, name))?;
+    approvals::run_in(&serde_json::from_slice(&found.json).ok()?, namespace)
 }

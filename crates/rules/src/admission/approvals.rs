@@ -9,9 +9,11 @@ use flagship_api::approval_decision::{ApprovalSpec, Person};
 use flagship_api::condition::Conditions;
 use flagship_api::condition_type::approval_request::APPROVED;
 use flagship_api::condition_type::update_run::FOLLOWS_POLICIES;
+use flagship_api::decode::decode_value;
 use flagship_api::keys::own;
 use flagship_api::reason::update_run::approval::{ACCEPTED, COUNTED, STAMPED};
 use flagship_api::rollout_policy::RolloutPolicy;
+use flagship_api::staged_update::{ClusterStagedUpdateRun, StagedUpdateRun};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Map, Value, json};
 
@@ -60,6 +62,16 @@ pub fn subject(request: &Request<'_>) -> Option<Subject> {
 /// The run that a request for approval is about, by name.
 pub fn run_of<'a>(request: &Request<'a>) -> Option<&'a str> {
     request.object["spec"]["parentStageRollout"].as_str()
+}
+
+/// A run as an API server sends it, in whichever scope.
+pub fn run_in(object: &Value, namespace: &str) -> Option<Run> {
+    if namespace.is_empty() {
+        let run: ClusterStagedUpdateRun = decode_value(object).ok()?;
+        return Some(Run::read(&run.metadata, &run.spec, &run.status.unwrap_or_default()));
+    }
+    let run: StagedUpdateRun = decode_value(object).ok()?;
+    Some(Run::read(&run.metadata, &run.spec, &run.status.unwrap_or_default()))
 }
 
 /// The webhook that judges a write, by whose name it is refused.

@@ -21,6 +21,8 @@ pub struct Webhook {
     pub version: &'static str,
     /// Plural of the kind.
     pub plural: &'static str,
+    /// What of an object it is shown: `status`, or nothing for the object itself.
+    pub parts: &'static [&'static str],
     /// The kind.
     pub kind: &'static str,
     /// What it is shown.
@@ -37,6 +39,7 @@ const COMPLETES: Webhook = Webhook {
     group: PLACING,
     version: FLEET,
     plural: "clusterresourceplacements",
+    parts: ITSELF,
     kind: "ClusterResourcePlacement",
     operations: &[Create, Update],
 };
@@ -163,18 +166,19 @@ const ALL: &[Webhook] = &[
     Webhook {
         name: "flagship.clusterapprovalrequest.mutating",
         path: "/mutate-placement.kubernetes-fleet.io-v1beta1-clusterapprovalrequest",
-        ..signs(
-            PLACING,
-            FLEET,
-            "clusterapprovalrequests/status",
-            "ClusterApprovalRequest",
-            &[Update],
-        )
+        parts: STATUS,
+        ..signs(PLACING, FLEET, "clusterapprovalrequests", "ClusterApprovalRequest", &[Update])
     },
     Webhook {
         name: "flagship.approvalrequest.mutating",
         path: "/mutate-placement.kubernetes-fleet.io-v1beta1-approvalrequest",
-        ..signs(PLACING, FLEET, "approvalrequests/status", "ApprovalRequest", &[Update])
+        parts: STATUS,
+        ..signs(PLACING, FLEET, "approvalrequests", "ApprovalRequest", &[Update])
+    },
+    Webhook {
+        name: "flagship.freeze.mutating",
+        path: "/mutate-flagship.dev-v1alpha1-freeze",
+        ..signs(OWN, "v1alpha1", "freezes", "Freeze", &[Create, Update])
     },
     Webhook {
         name: "flagship.clusterapproval.validating",
@@ -189,18 +193,26 @@ const ALL: &[Webhook] = &[
     Webhook {
         name: "flagship.clusterapprovalrequest.validating",
         path: "/validate-placement.kubernetes-fleet.io-v1beta1-clusterapprovalrequest",
-        ..judges(
-            PLACING,
-            FLEET,
-            "clusterapprovalrequests/status",
-            "ClusterApprovalRequest",
-            &[Update],
-        )
+        parts: &["", "status"],
+        ..judges(PLACING, FLEET, "clusterapprovalrequests", "ClusterApprovalRequest", &[Update])
     },
     Webhook {
         name: "flagship.approvalrequest.validating",
         path: "/validate-placement.kubernetes-fleet.io-v1beta1-approvalrequest",
-        ..judges(PLACING, FLEET, "approvalrequests/status", "ApprovalRequest", &[Update])
+        parts: &["", "status"],
+        ..judges(PLACING, FLEET, "approvalrequests", "ApprovalRequest", &[Update])
+    },
+    Webhook {
+        name: "flagship.clusterstagedupdaterun.validating",
+        path: "/validate-placement.kubernetes-fleet.io-v1beta1-clusterstagedupdaterun",
+        parts: STATUS,
+        ..judges(PLACING, FLEET, "clusterstagedupdateruns", "ClusterStagedUpdateRun", &[Update])
+    },
+    Webhook {
+        name: "flagship.stagedupdaterun.validating",
+        path: "/validate-placement.kubernetes-fleet.io-v1beta1-stagedupdaterun",
+        parts: STATUS,
+        ..judges(PLACING, FLEET, "stagedupdateruns", "StagedUpdateRun", &[Update])
     },
 ];
 
@@ -213,8 +225,22 @@ const fn judges(
     kind: &'static str,
     operations: &'static [Operation],
 ) -> Webhook {
-    Webhook { name: "", path: "", mutates: false, group, version, plural, kind, operations }
+    Webhook {
+        name: "",
+        path: "",
+        mutates: false,
+        group,
+        version,
+        plural,
+        parts: ITSELF,
+        kind,
+        operations,
+    }
 }
+
+/// The object, and none of its subresources.
+const ITSELF: &[&str] = &[""];
+const STATUS: &[&str] = &["status"];
 
 /// Writes down who sends something.
 const fn signs(
@@ -247,15 +273,36 @@ pub fn judge_of(request: &Request<'_>) -> Option<&'static Webhook> {
 }
 
 impl Webhook {
-    /// Whether requests pass that nobody answered: what is only filled in is filled in
-    /// again by whoever reads it.
+    /// Whether requests pass that nobody answered: what is filled in of a placement is filled in
+    /// again by whoever reads it, and nothing may keep people from stopping the line. Whose word
+    /// an approval is, and who is behind a run, is known then or never.
     pub fn fails_open(&self) -> bool {
-        self.mutates
+        self.mutates && !self.is_about_approvals()
     }
 
-    /// Whether it judges who may write records, which depends on who the hub is.
+    /// What it is shown, as an API server spells it.
+    pub fn resources(&self) -> Vec<String> {
+        let part = |part: &&str| match *part {
+            "" => self.plural.to_owned(),
+            part => format!("{}/{part}", self.plural),
+        };
+        self.parts.iter().map(part).collect()
+    }
+
+    /// Whether it writes down who makes a freeze.
+    pub fn signs_freezes(&self) -> bool {
+        self.mutates && self.kind == "Freeze"
+    }
+
+    /// Whether it judges who may write records.
     pub fn is_about_records(&self) -> bool {
         self.group == OWN && super::records::KINDS.contains(&self.kind)
+    }
+
+    /// Whether it lets nobody but the hub pass, so that it must know who the hub is.
+    pub fn must_know_the_hub(&self) -> bool {
+        let is_run = matches!(self.kind, "ClusterStagedUpdateRun" | "StagedUpdateRun");
+        self.is_about_records() || (is_run && !self.mutates)
     }
 
     /// Whether it is about approvals: the hub writes requests and runs itself, and is not asked.

@@ -97,14 +97,20 @@ pub async fn with_token(servers: &Servers, token: &str) -> Client {
 /// Makes a cluster serve kinds of ours.
 pub async fn install(cluster: &Cluster, wanted: impl Fn(&str) -> bool) {
     for info in kinds::all().iter().filter(|info| wanted(info.kind)) {
-        cluster.apply_object(&flagship_api::crd::definition(info)).await;
-        let name = format!("{}.{}", info.plural, info.group);
-        let served = |found: Option<&Value>| {
-            let conditions = found.and_then(|found| found["status"]["conditions"].as_array());
-            conditions.into_iter().flatten().any(|condition| {
-                condition["type"] == "Established" && condition["status"] == "True"
-            })
-        };
-        cluster.eventually("customresourcedefinitions", "", &name, served).await;
+        define(cluster, &flagship_api::crd::definition(info)).await;
     }
+}
+
+/// Makes a cluster serve a kind.
+pub async fn define(cluster: &Cluster, definition: &Value) {
+    cluster.apply_object(definition).await;
+    let name = definition["metadata"]["name"].as_str().unwrap_or_default();
+    let served = |found: Option<&Value>| {
+        let conditions = found.and_then(|found| found["status"]["conditions"].as_array());
+        conditions
+            .into_iter()
+            .flatten()
+            .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
+    };
+    cluster.eventually("customresourcedefinitions", "", name, served).await;
 }

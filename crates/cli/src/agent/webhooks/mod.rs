@@ -103,8 +103,8 @@ pub struct Judging {
     pub options: Options,
     /// Who may write, if guard rails are wanted.
     pub guard_rails: Option<Arc<guard_rails::Options>>,
-    /// As whom the API server knows the hub, which alone writes records; without it nobody is
-    /// asked about them.
+    /// As whom the API server knows the hub, which alone writes records and the status of runs;
+    /// without it nobody is asked about these.
     pub hub_user: Option<String>,
 }
 
@@ -112,7 +112,7 @@ impl Judging {
     /// The checks that are registered and answered.
     fn webhooks(&self) -> impl Iterator<Item = &'static Webhook> {
         let knows_hub = self.hub_user.is_some();
-        webhooks(self.options).filter(move |webhook| knows_hub || !webhook.is_about_records())
+        webhooks(self.options).filter(move |webhook| knows_hub || !webhook.must_know_the_hub())
     }
 }
 

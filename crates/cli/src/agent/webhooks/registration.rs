@@ -279,7 +279,7 @@ fn entry(webhook: &Webhook, reach: &Reach, trust: &Trust) -> Value {
         "rules": [{
             "apiGroups": [webhook.group],
             "apiVersions": [webhook.version],
-            "resources": [webhook.plural],
+            "resources": webhook.resources(),
             "operations": operations(webhook.operations),
             "scope": "*",
         }],

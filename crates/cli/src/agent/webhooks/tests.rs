@@ -64,7 +64,7 @@ async fn an_api_server_that_asks_over_https_is_answered() {
     let user = handle.local("user");
     let mutating = names(&user, MUTATING, "fleet-mutating-webhook-configuration").await;
     assert_eq!(mutating[0], "fleet.clusterresourceplacementv1beta1.mutating");
-    assert_eq!(mutating.len(), 7);
+    assert_eq!(mutating.len(), 8);
     let validating = names(&user, VALIDATING, "fleet-validating-webhook-configuration").await;
     assert_eq!(validating.len(), 14);
     let owner = user.get(VALIDATING, "", "fleet-validating-webhook-configuration").await.unwrap();

@@ -10,4 +10,5 @@ mod notifications;
 mod real_prometheus;
 pub mod records;
 mod rollback;
+mod ways_past;
 mod windows;
