@@ -4,6 +4,7 @@
 //! namespace that are labelled for it: whoever may create channels must not be able to send
 //! any Secret anywhere.
 
+use k8s_openapi::ByteString;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -42,6 +43,12 @@ pub struct NotificationChannelSpec {
     /// The Secret that holds the URL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretRef>,
+
+    /// Authorities in PEM that the receiver's certificate must come from; left out, those of the hub's
+    /// machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "shape::ca_bundle")]
+    pub ca_bundle: Option<ByteString>,
 
     /// The Secret with the key that signs what is sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]

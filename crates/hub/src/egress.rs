@@ -45,6 +45,8 @@ pub(crate) struct Outgoing {
     pub method: Method,
     pub headers: HeaderMap,
     pub body: Bytes,
+    /// The authorities that a certificate is held against, in PEM, where somebody says.
+    pub trust: Option<Bytes>,
     /// How much of an answer is read.
     pub at_most: usize,
 }
@@ -71,10 +73,11 @@ impl Egress {
             }
         };
         let address = self.allowed.judge(&to, &addresses).map_err(Trouble::Refused)?;
-        let Outgoing { method, headers, body, at_most } = request;
+        let Outgoing { method, headers, body, trust, at_most } = request;
         let call = Call {
             method,
             tls: to.tls.then(|| host.clone()),
+            trust,
             authority: to.authority(),
             path: to.path.clone(),
             headers,

@@ -14,7 +14,8 @@ use futures::future::{BoxFuture, Either, select};
 use http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::rt::TokioIo;
-use rustls::pki_types::ServerName;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -27,6 +28,9 @@ pub struct Call {
     pub method: Method,
     /// The name that the server's certificate must bear; no TLS without one.
     pub tls: Option<String>,
+    /// The authorities that the certificate is held against, in PEM; those that this machine
+    /// trusts without.
+    pub trust: Option<Bytes>,
     /// What the Host header says.
     pub authority: String,
     /// Path and query.
@@ -73,19 +77,39 @@ impl fmt::Debug for Trust {
 }
 
 impl Tcp {
-    fn connector(&self) -> TlsConnector {
+    fn connector(&self, trust: Option<&[u8]>) -> Result<TlsConnector, String> {
+        if let Some(pem) = trust {
+            return Ok(TlsConnector::from(trusting(authorities(pem)?)));
+        }
         let trust = self.0.get_or_init(|| {
             let mut roots = RootCertStore::empty();
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-            let provider = Arc::new(rustls::crypto::ring::default_provider());
-            let config = ClientConfig::builder_with_provider(provider)
-                .with_safe_default_protocol_versions()
-                .expect("ring has the versions that rustls asks for")
-                .with_root_certificates(roots)
-                .with_no_client_auth();
-            Trust(Arc::new(config))
+            Trust(trusting(roots))
         });
-        TlsConnector::from(trust.0.clone())
+        Ok(TlsConnector::from(trust.0.clone()))
+    }
+}
+
+fn trusting(roots: RootCertStore) -> Arc<ClientConfig> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("ring has the versions that rustls asks for")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Arc::new(config)
+}
+
+/// The authorities in a PEM text, of which there must be one.
+fn authorities(pem: &[u8]) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate = certificate.map_err(|why| format!("caBundle cannot be read: {why}"))?;
+        roots.add(certificate).map_err(|why| format!("caBundle has no authority: {why}"))?;
+    }
+    match roots.is_empty() {
+        true => Err("caBundle has no certificate".to_owned()),
+        false => Ok(roots),
     }
 }
 
@@ -108,7 +132,8 @@ impl Network for Tcp {
                 None => ask(stream, call).await,
                 Some(name) => {
                     let name = ServerName::try_from(name).map_err(|why| why.to_string())?;
-                    let stream = self.connector().connect(name, stream).await;
+                    let connector = self.connector(call.trust.as_deref())?;
+                    let stream = connector.connect(name, stream).await;
                     ask(stream.map_err(|why| format!("tls: {why}"))?, call).await
                 }
             }

@@ -3,6 +3,7 @@
 //! Used from the types with `#[schemars(schema_with = "shape::...")]`. Field
 //! attributes and doc comments are laid over what these return.
 
+use super::cel::rules;
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 /// Object metadata: the server checks it itself, so the schema says nothing.
@@ -13,6 +14,15 @@ pub(crate) fn metadata(_: &mut SchemaGenerator) -> Schema {
 /// A point in time, as RFC 3339 text.
 pub(crate) fn time(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "format": "date-time" })
+}
+
+/// Certificates in PEM, as base64 text. Without `format: byte`, which CEL would take for bytes.
+pub(crate) fn ca_bundle(_: &mut SchemaGenerator) -> Schema {
+    let rules = rules(&[(
+        "self.startsWith('LS0tLS1CRUdJTiBD') && self.matches('^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$')",
+        "must be certificates in PEM, in base64: base64 -w0 ca.crt",
+    )]);
+    json_schema!({ "type": "string", "maxLength": 16384, "x-kubernetes-validations": rules })
 }
 
 /// Bytes, as base64 text.

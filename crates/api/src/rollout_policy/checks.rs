@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::ByteString;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -112,6 +113,12 @@ pub struct PrometheusQuery {
     /// The Secret that holds the URL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretRef>,
+
+    /// Authorities in PEM that the server's certificate must come from; left out, those of the hub's
+    /// machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "shape::ca_bundle")]
+    pub ca_bundle: Option<ByteString>,
 
     /// The Secret with a bearer token, or with a whole Authorization header (Basic or Bearer).
     #[serde(default, skip_serializing_if = "Option::is_none")]

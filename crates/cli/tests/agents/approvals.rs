@@ -5,15 +5,16 @@
 //! `cargo test --test agents -- --ignored approvals`.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use flagship_api::kinds;
 use flagship_api::names::ObjectKey;
 use flagship_runtime::client::{Client, Merge, Propagation, ResourceType};
+use flagship_runtime::env::Env;
 use flagship_sim::fleet::Cluster;
 use http::{HeaderMap, HeaderValue};
-use jiff::Timestamp;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::servers::{Servers, connect, define, start, token};
 use super::tenant::{SYSTEM, joined, prepared, refuses_at_once, start_hub};
@@ -180,7 +181,7 @@ async fn ways_to_get_past_the_policy_on_a_real_server() {
     let told = comes_to(hub, "1 of 2 approvals, by alice").await;
     assert!(told.contains("1 of 2 approvals, by alice"), "{told}\n{}", process.said());
 
-    let all = attempts(&format!("{:.0}", Timestamp::now()));
+    let all = attempts(&format!("{:.0}", Env::system().now()));
     assert!(all.len() >= 30, "{}", all.len());
     for (at, (what, who, attempt, told)) in all.into_iter().enumerate() {
         let answer = tries(&person(&servers, who).await, at, &request, attempt).await;

@@ -249,7 +249,8 @@ impl Shell {
             headers.insert("x-flagship-id", id);
         }
         let body = Bytes::from(wanted.body);
-        let request = Outgoing { method: Method::POST, headers, body, at_most: ANSWER };
+        let trust = spec.ca_bundle.as_ref().map(|bundle| Bytes::from(bundle.0.clone()));
+        let request = Outgoing { method: Method::POST, headers, body, trust, at_most: ANSWER };
         let answer = self.cx.options.egress.call(&url, request).await?;
         let status = answer.status;
         if status.is_success() {

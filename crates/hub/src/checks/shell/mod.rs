@@ -40,6 +40,7 @@ pub(super) struct Shell {
 struct Place {
     url: String,
     headers: HeaderMap,
+    trust: Option<Bytes>,
 }
 
 impl Shell {
@@ -89,7 +90,9 @@ impl Shell {
             value.set_sensitive(true);
             headers.insert(header::AUTHORIZATION, value);
         }
-        Ok(Place { url: format!("{}/api/v1/query", url.trim_end_matches('/')), headers })
+        let url = format!("{}/api/v1/query", url.trim_end_matches('/'));
+        let trust = asked.ca_bundle.as_ref().map(|bundle| Bytes::from(bundle.0.clone()));
+        Ok(Place { url, headers, trust })
     }
 
     async fn secret_text(
@@ -136,6 +139,7 @@ impl Shell {
             method: Method::POST,
             headers: place.headers.clone(),
             body: Bytes::from(body),
+            trust: place.trust.clone(),
             at_most: ANSWER,
         };
         let answer = self.cx.options.egress.call(&place.url, request).await?;

@@ -24,6 +24,7 @@ async fn policies_that_cannot_be_meant_are_refused_with_what_would_be_right() {
             "retryAfter": "1m"},
         "checks": [{"name": "errors", "after": "Stage", "for": "5m", "interval": "10s",
             "prometheus": {"secretRef": {"name": "p", "key": "url"},
+                "caBundle": "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==",
                 "credentials": {"name": "p", "key": "token"},
                 "query": "rate(e{c=\"{{cluster}}\",s=\"{{stage}}\",r=\"{{run}}\"}[5m])"},
             "pass": {"below": 0.01, "above": -1.0, "notWorseThan": "Rest", "by": "10%",
@@ -112,6 +113,10 @@ async fn policies_that_cannot_be_meant_are_refused_with_what_would_be_right() {
         (checks(json!({"pass": {"notWorseThan": "Rest", "by": "some"}})), "such as 10%"),
         (checks(json!({"interval": "10ms"})), "must be a time between 1s and 1h"),
         (checks(json!({"for": "soon"})), "such as 90s, 10m or 1h30m"),
+        (
+            checks(json!({"prometheus": {"url": "https://p", "query": "up", "caBundle": "eA=="}})),
+            "must be certificates in PEM, in base64",
+        ),
         (asks("ftp://p", "up"), "must be an http or https URL"),
         (asks("http://p/?x=y", "up"), "without user, query and fragment"),
         (asks("http://p", "up{c=\"{{namespace}}\"}"), "has a field that nobody fills"),
@@ -139,6 +144,7 @@ async fn policies_that_cannot_be_meant_are_refused_with_what_would_be_right() {
 async fn channels_that_cannot_be_meant_are_refused_with_what_would_be_right() {
     let hub = TestHub::new(1).await;
     let whole = json!({"type": "Slack", "secretRef": {"name": "slack", "key": "url"},
+        "caBundle": "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==",
         "signingSecretRef": {"name": "slack", "key": "key"}, "events": ["GateWaiting", "Failed"],
         "selects": {"stages": ["prod*"]}, "template": "{{event}} {x} {{run}}: {{next}}"});
     let stored = made(&hub.user, "nch", "whole", whole.clone()).await.unwrap();
@@ -151,6 +157,10 @@ async fn channels_that_cannot_be_meant_are_refused_with_what_would_be_right() {
             "say where to send to, once",
         ),
         (json!({"type": "Mail", "url": "https://x"}), "supported values: \"CloudEvents\""),
+        (
+            json!({"type": "Slack", "url": "https://x", "caBundle": "eA=="}),
+            "must be certificates in PEM, in base64",
+        ),
         (json!({"type": "Slack", "url": "ftp://x"}), "must be an http or https URL"),
         (json!({"type": "Slack", "url": "https://me:word@x/"}), "without user and fragment"),
         (

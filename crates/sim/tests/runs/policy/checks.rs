@@ -391,6 +391,7 @@ async fn credentials_come_from_labelled_secrets() {
     }
     let of = |name: &str| {
         json!({"secretRef": {"name": name, "key": "url"}, "query": "x{c=\"{{cluster}}\"}",
+            "caBundle": "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==",
             "credentials": {"name": name, "key": "token"}})
     };
     checked(&story, json!({"prometheus": of("ours")}), "Stop").await;
@@ -401,6 +402,7 @@ async fn credentials_come_from_labelled_secrets() {
     let (_, call) = prometheus.asked.lock().expect("asked")[0].clone();
     assert_eq!(call.headers["authorization"], "Bearer abc");
     assert_eq!(call.path, "/api/v1/query");
+    assert_eq!(call.trust.as_deref(), Some(&b"-----BEGIN CERTIFICATE-----\n"[..]));
     let patch = json!({"spec": {"checks": [check(json!({"prometheus": of("other")}))]}});
     story.patch("rolloutpolicies.flagship.dev", "", "prod", patch).await;
     story.pass(200).await;

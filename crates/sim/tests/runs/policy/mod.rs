@@ -7,6 +7,7 @@ mod clusters;
 mod freeze;
 mod jobs;
 mod notifications;
+mod private_authority;
 mod real_prometheus;
 pub mod records;
 mod rollback;

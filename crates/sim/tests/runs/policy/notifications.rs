@@ -170,7 +170,8 @@ async fn a_receiver_gets_every_transition_once_in_order_and_signed() {
         let story = story(scope, &outside, "hooks.example").await;
         signing_key(&story, json!({"flagship.dev/outgoing": "true"})).await;
         let signing = json!({"name": "hooks", "key": "key"});
-        channel(&story, "ops", json!({"signingSecretRef": signing})).await;
+        let trust = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==";
+        channel(&story, "ops", json!({"signingSecretRef": signing, "caBundle": trust})).await;
         let approval = json!({"beforeStageTasks": [{"type": "Approval"}]});
         story.strategy(json!([stage("canary", json!({})), stage("prod", approval)])).await;
         story.run("r", json!({"state": "Run"})).await;
@@ -202,6 +203,7 @@ async fn a_receiver_gets_every_transition_once_in_order_and_signed() {
                 (to.to_string().as_str(), call.tls.as_deref()),
                 ("203.0.113.7:443", Some("hooks.example"))
             );
+            assert_eq!(call.trust.as_deref(), Some(&b"-----BEGIN CERTIFICATE-----\n"[..]));
             let of = |name: &str| call.headers[name].to_str().expect("text").to_owned();
             let signed = [of("x-flagship-timestamp").as_bytes(), b".", &call.body].concat();
             let key = hmac::Key::new(hmac::HMAC_SHA256, KEY);

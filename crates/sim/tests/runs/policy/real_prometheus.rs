@@ -108,6 +108,7 @@ impl Prometheus {
             let call = Call {
                 method: Method::GET,
                 tls: None,
+                trust: None,
                 authority: to.to_string(),
                 path: "/api/v1/query?query=count(risen)".to_owned(),
                 headers: Default::default(),
