@@ -40,8 +40,8 @@ pub(super) fn listen(
     let placements = mirrors.placements.subscribe(move |change| placement(&waker, change));
     let waker = queue.clone();
     let policies = mirrors.policies.subscribe(move |change| policy(&waker, change));
-    let waker = queue.clone();
-    let snapshots = mirrors.resources.subscribe(move |change| snapshot(&waker, change));
+    let (waker, placements_of) = (queue.clone(), mirrors.placements.clone());
+    let snapshots = mirrors.resources.subscribe(move |c| snapshot(&waker, &placements_of, c));
     let (waker, scope, window) = (queue.clone(), mirrors.clone(), BatchingWindow::default());
     let cost = cost.clone();
     let bindings =
@@ -76,12 +76,20 @@ fn policy(queue: &Queue<ObjectKey>, change: &Change<Policy>) {
     }
 }
 
-/// The status says what is in the snapshot that a binding names, and a mirror may show the
-/// snapshot after the binding. Update runs and another hub that leads create them too.
-fn snapshot(queue: &Queue<ObjectKey>, change: &Change<ResourceSnapshot>) {
+/// The status of a placement that is left to update runs says what is in the snapshot that a
+/// binding names, and a mirror may show the snapshot after the binding. Snapshots of other
+/// placements are our own doing.
+fn snapshot(
+    queue: &Queue<ObjectKey>,
+    placements: &Store<Placement>,
+    change: &Change<ResourceSnapshot>,
+) {
     let value = |kept: &Arc<ResourceSnapshot>| kept.value.clone();
     let Some(told) = change.new.as_ref().or(change.old.as_ref()) else { return };
-    if change.old.as_ref().map(value) != change.new.as_ref().map(value) {
+    let is_external = |placement: &Arc<Placement>| placement.value.is_external();
+    if change.old.as_ref().map(value) != change.new.as_ref().map(value)
+        && placements.get(&told.placement).as_ref().is_some_and(is_external)
+    {
         queue.add_with(told.placement.clone(), change.origin.priority());
     }
 }
