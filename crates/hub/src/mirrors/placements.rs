@@ -149,6 +149,19 @@ impl ScopeMirrors {
         values(self.bindings.by(self.indexes.bindings_on, cluster))
     }
 
+    /// All bindings of a placement for a cluster that have been seen, sought where fewer are.
+    pub fn bindings_for(&self, placement: &ObjectKey, cluster: &str) -> Vec<Arc<Binding>> {
+        let of_placement = self.bindings.count(self.indexes.bindings, &placement.to_string());
+        let of_cluster = self.bindings.count(self.indexes.bindings_on, cluster);
+        let mut found = if of_placement < of_cluster {
+            self.bindings_of(placement)
+        } else {
+            self.bindings_on(cluster)
+        };
+        found.retain(|one| one.cluster() == cluster && one.placement_key() == *placement);
+        found
+    }
+
     /// Whether a binding, or an update run that has not ended, names an override snapshot.
     pub fn names_override(&self, snapshot: &ObjectKey) -> bool {
         let bound = self.bindings.by(self.indexes.bindings_with, &snapshot.to_string());

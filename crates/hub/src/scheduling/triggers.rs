@@ -10,7 +10,9 @@ use std::time::Duration;
 use flagship_api::keys::finalizer;
 use flagship_api::names::ObjectKey;
 use flagship_rules::model::Binding;
-use flagship_rules::scheduling::{ClusterChange, cluster_change, concerns, ineligible};
+use flagship_rules::scheduling::{
+    ClusterChange, becomes_surplus, cluster_change, concerns, ineligible,
+};
 use flagship_runtime::queue::{Priority, Queue};
 use flagship_runtime::reflector::{Change, Subscription};
 use jiff::Timestamp;
@@ -52,8 +54,8 @@ pub(super) fn listen(
         subscriptions.push(policies.subscribe(move |change| policy_changed(&waker, change)));
         let waker = queue.clone();
         subscriptions.push(placements.subscribe(move |change| placement_changed(&waker, change)));
-        let waker = queue.clone();
-        subscriptions.push(bindings.subscribe(move |change| binding_changed(&waker, change)));
+        let (waker, of) = (queue.clone(), scope.clone());
+        subscriptions.push(bindings.subscribe(move |change| binding_changed(&waker, &of, change)));
     }
     let (gathering, env) = (cluster_triggers.clone(), cx.env.clone());
     subscriptions.push(mirrors.members.clusters.subscribe(move |change| {
@@ -90,10 +92,14 @@ fn placement_changed(queue: &Queue<ObjectKey>, change: &Change<Placement>) {
     }
 }
 
-fn binding_changed(queue: &Queue<ObjectKey>, change: &Change<Binding>) {
-    let waited = change.old.as_ref().is_some_and(|old| awaits_scheduler(old));
-    if let Some(new) = change.new.as_ref().filter(|new| awaits_scheduler(new) && !waited) {
-        queue.add_rate_limited(new.placement_key());
+fn binding_changed(queue: &Queue<ObjectKey>, scope: &ScopeMirrors, change: &Change<Binding>) {
+    let Some(new) = &change.new else { return };
+    let old = change.old.as_deref();
+    let placement = new.placement_key();
+    if awaits_scheduler(new) && !old.is_some_and(awaits_scheduler) {
+        queue.add_rate_limited(placement);
+    } else if becomes_surplus(old, new, || scope.bindings_for(&placement, new.cluster())) {
+        queue.add_with(placement, change.origin.priority());
     }
 }
 

@@ -35,7 +35,7 @@ use serde::{Deserialize, Serialize};
 pub use decision::{Decision, Report, Score, Verdict};
 pub use eligibility::ineligible;
 pub use observed::{Observed, Options, State};
-pub use wake::{ClusterChange, cluster_change, concerns};
+pub use wake::{ClusterChange, becomes_surplus, cluster_change, concerns};
 
 use crate::model::{Binding, PolicySnapshot};
 use classify::Classes;

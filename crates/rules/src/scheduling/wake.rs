@@ -1,13 +1,16 @@
-//! Which change of a cluster makes which placements worth another pass.
+//! Which change of a cluster or a binding makes which placements worth another pass.
 //!
 //! A pass too many costs little, a pass too few leaves a placement unfulfilled.
+
+use std::sync::Arc;
 
 use flagship_api::policy::{PlacementPolicy, PlacementType};
 use flagship_base::quantity::Quantity;
 use jiff::Timestamp;
 
 use super::eligibility::ineligible;
-use crate::model::{Cluster, PackedMap};
+use super::observed::State;
+use crate::model::{Binding, Cluster, PackedMap};
 
 /// How a cluster changed, as far as scheduling cares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,6 +63,19 @@ pub fn concerns(
         ClusterChange::Numbers => open && policy.is_some_and(reads_properties),
         ClusterChange::Nature => open,
     }
+}
+
+/// Whether a binding came into force beside another one of its placement for its cluster, as when
+/// two hubs that lead have chosen it one after the other. `there` tells all of them.
+pub fn becomes_surplus(
+    old: Option<&Binding>,
+    new: &Binding,
+    there: impl FnOnce() -> Vec<Arc<Binding>>,
+) -> bool {
+    let in_force =
+        |one: &Binding| !one.deleting && matches!(one.state(), State::Scheduled | State::Bound);
+    let came = in_force(new) && !old.is_some_and(in_force);
+    came && there().iter().any(|one| one.name != new.name && in_force(one))
 }
 
 fn reads_properties(policy: &PlacementPolicy) -> bool {

@@ -691,8 +691,6 @@ async fn a_second_binding_for_a_cluster_is_let_go() {
     twin["metadata"] = json!({"name": "twin", "labels": twin["metadata"]["labels"]});
     twin["spec"]["state"] = json!("Scheduled");
     test.create(CRB, twin).await;
-    test.joins("m1").await;
-    test.patch(CLUSTERS, "", "m1", json!({"metadata": {"labels": {"a": "b"}}})).await;
     test.settle().await;
     let mut lines = test.bindings("web");
     lines.sort();

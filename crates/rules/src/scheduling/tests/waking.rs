@@ -1,10 +1,12 @@
 //! Which cluster changes wake which placements.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
-use super::fleet::{ago, cluster, map, now, policy, silent};
-use crate::model::{Cluster, Health, PackedMap, Taint};
-use crate::scheduling::{ClusterChange, cluster_change, concerns};
+use super::fleet::{Fixture, ago, cluster, map, now, policy, silent};
+use crate::model::{Binding, Cluster, Health, PackedMap, Taint};
+use crate::scheduling::{ClusterChange, State, becomes_surplus, cluster_change, concerns};
 
 fn change(old: &Cluster, edit: impl FnOnce(&mut Cluster)) -> ClusterChange {
     let mut new = old.clone();
@@ -75,4 +77,27 @@ fn fully_scheduled_placements_are_left_alone() {
     assert!(!concerns(Nothing, None, false));
     assert!(!concerns(Numbers, pick_n.as_ref(), false), "it reads no property");
     assert!(concerns(Numbers, sorter.as_ref(), false));
+}
+
+#[test]
+fn a_second_binding_that_comes_into_force_for_a_cluster() {
+    let bound = |name: &str, state| {
+        let mut fixture = Fixture::new(None);
+        Binding { name: name.into(), ..fixture.bind("a", state, "web-0").clone() }
+    };
+    let (first, second) = (bound("first", State::Bound), bound("second", State::Scheduled));
+    let released = bound("released", State::Unscheduled);
+    let going = Binding { deleting: true, ..second.clone() };
+    let known = |old: Option<&Binding>, new: &Binding, other: &Binding| {
+        becomes_surplus(old, new, || vec![Arc::new(new.clone()), Arc::new(other.clone())])
+    };
+    assert!(known(None, &second, &first));
+    assert!(known(None, &first, &second), "whichever is seen last");
+    assert!(!known(None, &second, &released));
+    assert!(!known(None, &second, &going));
+    assert!(!known(None, &going, &first));
+    assert!(!known(None, &second, &second), "it is its own and only one");
+    assert!(!known(Some(&second), &second, &first), "told before");
+    let taken = Binding { name: released.name.clone(), ..second };
+    assert!(known(Some(&released), &taken, &first), "brought back beside another one");
 }
