@@ -431,4 +431,5 @@ async fn a_run_whose_policies_are_gone_accepts_no_approval() {
     assert!(!begun(&story), "{}", story.told("r"));
     let conditions = story.request(REQUEST)["status"]["conditions"].clone();
     assert_eq!(said(&conditions, "ApprovalAccepted"), "");
+    assert!(story.said("r", "Progressing").starts_with("False UpdateRunPoliciesChanged"));
 }
