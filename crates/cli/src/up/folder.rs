@@ -385,7 +385,9 @@ mod tests {
         let holder = Folder::take(&path).unwrap();
         assert!(clear(&path).is_err());
         drop(holder);
-        assert!(clear(&path).unwrap());
+        // A process that another test starts has the lock, too, from its fork to its exec.
+        let cleared = std::iter::repeat_with(|| clear(&path)).take(100_000).find_map(Result::ok);
+        assert_eq!(cleared, Some(true));
         assert!(!path.exists());
     }
 
