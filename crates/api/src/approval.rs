@@ -3,10 +3,10 @@
 //! The run creates the request; a person sets the condition `Approved` for its
 //! generation; the run answers with `ApprovalAccepted`.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::condition::Condition;
 use crate::crd::cel::immutable;
 use crate::crd::shape;
 use crate::kinds::{Column, Version, condition, kind};

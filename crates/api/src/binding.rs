@@ -3,11 +3,13 @@
 //! The scheduler makes them, the rollout moves them, the work generator reports
 //! through them. Both kinds share every type.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::apply_strategy::ApplyStrategy;
+use crate::condition::Condition;
 use crate::crd::shape;
 use crate::kinds::{Column, Version, condition, kind};
 use crate::null::or_default;
@@ -43,7 +45,7 @@ pub struct ResourceBindingSpec {
     pub target_cluster: String,
 
     /// How and why it was chosen.
-    pub cluster_decision: ClusterDecision,
+    pub cluster_decision: Arc<ClusterDecision>,
 
     /// How manifests meet what is already in the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,6 +90,14 @@ pub struct ResourceBindingStatus {
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "shape::conditions")]
     pub conditions: Vec<Condition>,
+}
+
+impl ResourceBindingStatus {
+    /// Every condition in it.
+    pub fn conditions_mut(&mut self) -> impl Iterator<Item = &mut Condition> {
+        let failed = self.failed_placements.iter_mut().map(|failed| &mut failed.condition);
+        self.conditions.iter_mut().chain(failed)
+    }
 }
 
 kind! {

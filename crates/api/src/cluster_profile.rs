@@ -4,10 +4,11 @@
 //! fleet; the hub writes one for each member that has joined.
 
 use k8s_openapi::ByteString;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::condition::Condition;
 use crate::crd::cel::immutable;
 use crate::crd::shape;
 use crate::kinds::{Version, kind};

@@ -10,7 +10,11 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+
+mod statement;
+
+pub use statement::{Condition, Statement};
 
 /// A `metadata.generation`: which version of the spec somebody has seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -166,14 +170,13 @@ impl ConditionDraft {
 
     /// The finished condition, for a list that starts empty or a test.
     pub fn into_condition(self, observed: Generation, since: Timestamp) -> Condition {
-        Condition {
+        let statement = Statement {
             type_: self.kind.into_owned(),
             status: self.truth.as_str().to_owned(),
             reason: self.reason.into_owned(),
             message: self.message,
-            observed_generation: Some(observed.0),
-            last_transition_time: wire_time(since),
-        }
+        };
+        statement.at(Some(observed.0), wire_time(since))
     }
 
     fn set_with(

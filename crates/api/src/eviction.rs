@@ -1,10 +1,10 @@
 //! Taking a placement off one cluster, and the budget that may forbid it.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::condition::Condition;
 use crate::crd::cel::{immutable, rules};
 use crate::crd::shape;
 use crate::kinds::{Column, Version, condition, kind};

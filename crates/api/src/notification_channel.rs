@@ -5,10 +5,11 @@
 //! any Secret anywhere.
 
 use k8s_openapi::ByteString;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::condition::Condition;
 use crate::crd::cel::rules;
 use crate::crd::shape;
 use crate::kinds::{Column, Version, condition, kind};

@@ -4,10 +4,11 @@
 //! Empty texts and lists are left out when written, so an absent field and an
 //! empty one are the same. Bindings report with the same pieces.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::condition::Condition;
 use crate::crd::shape;
 use crate::crd::versions::Edits;
 use crate::kinds::{Column, Version, kind};
@@ -33,6 +34,17 @@ pub struct PlacementStatus {
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "shape::conditions")]
     pub conditions: Vec<Condition>,
+}
+
+impl PlacementStatus {
+    /// Every condition in it.
+    pub fn conditions_mut(&mut self) -> impl Iterator<Item = &mut Condition> {
+        let of_clusters = self.placement_statuses.iter_mut().flat_map(|cluster| {
+            let failed = cluster.failed_placements.iter_mut().map(|failed| &mut failed.condition);
+            cluster.conditions.iter_mut().chain(failed)
+        });
+        self.conditions.iter_mut().chain(of_clusters)
+    }
 }
 
 /// How one chosen cluster is doing.

@@ -4,11 +4,13 @@
 //! made, except the status the scheduler writes to a policy snapshot. Override
 //! snapshots are in `overrides`.
 
+use std::sync::Arc;
+
 use k8s_openapi::ByteString;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::condition::Condition;
 use crate::crd::shape;
 use crate::kinds::{Column, Version, kind};
 use crate::null::or_default;
@@ -63,11 +65,13 @@ pub struct SchedulingPolicySnapshotStatus {
     /// Decisions about clusters, chosen ones first.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000))]
-    pub target_clusters: Vec<ClusterDecision>,
+    pub target_clusters: Vec<Arc<ClusterDecision>>,
 }
 
 /// Why one cluster was chosen or not.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterDecision {
     /// Name of the cluster.
@@ -85,7 +89,9 @@ pub struct ClusterDecision {
 }
 
 /// How a cluster ranked.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterScore {
     /// Points for matching preferences.

@@ -4,11 +4,12 @@
 //! run, the last two on a stage, `Started` and `Succeeded` on a cluster. Nothing
 //! here is written by people.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::apply_strategy::ApplyStrategy;
+use crate::condition::Condition;
 use crate::crd::shape;
 use crate::null::or_default;
 use crate::placement_status::NamespacedName;

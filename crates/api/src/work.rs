@@ -1,11 +1,12 @@
 //! Work: manifests handed to one member, and what became of each; and the
 //! AppliedWork that owns the results inside the member.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::apply_strategy::{ApplyStrategy, ReportBackStrategy};
+use crate::condition::Condition;
 use crate::crd::shape;
 use crate::kinds::{Version, kind};
 use crate::null::or_default;

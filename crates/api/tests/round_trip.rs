@@ -8,6 +8,7 @@ use std::fmt::Debug;
 use flagship_api::apply_strategy::*;
 use flagship_api::binding::*;
 use flagship_api::cluster::*;
+use flagship_api::condition::{Condition, Statement};
 use flagship_api::overrides::*;
 use flagship_api::placement_status::*;
 use flagship_api::policy::TaintEffect;
@@ -19,7 +20,7 @@ use flagship_api::work::*;
 use k8s_openapi::api::rbac::v1::Subject;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
-    Condition, LabelSelector, LabelSelectorRequirement, ObjectMeta, Time,
+    LabelSelector, LabelSelectorRequirement, ObjectMeta, Time,
 };
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use k8s_openapi::jiff::Timestamp;
@@ -98,13 +99,9 @@ fn metadata() -> impl Strategy<Value = ObjectMeta> {
 
 fn condition() -> impl Strategy<Value = Condition> {
     (word(), word(), word(), of(0..9_i64), time()).prop_map(
-        |(type_, reason, message, observed_generation, last_transition_time)| Condition {
-            type_,
-            status: "True".into(),
-            reason,
-            message,
-            observed_generation,
-            last_transition_time,
+        |(type_, reason, message, observed_generation, since)| {
+            let statement = Statement { type_, status: "True".into(), reason, message };
+            statement.at(observed_generation, since)
         },
     )
 }
@@ -282,7 +279,7 @@ fn binding_spec() -> impl Strategy<Value = ResourceBindingSpec> {
                 cluster_resource_override_snapshots: cluster_overrides,
                 scheduling_policy_snapshot_name: policy,
                 target_cluster: target,
-                cluster_decision: decision,
+                cluster_decision: decision.into(),
                 apply_strategy: apply,
             }
         },

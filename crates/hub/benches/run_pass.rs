@@ -1,5 +1,5 @@
 //! What one pass over an update run costs: time, allocations and bytes of reading the mirrors
-//! and planning, and the memory a binding takes in the mirror.
+//! and planning, and the memory that a binding and its Work take in the mirrors.
 //!
 //! The run is in the middle of its only stage: half of the clusters are done, the others are
 //! on their way, so the pass looks at everything and has nothing to write.
@@ -32,21 +32,25 @@ const ROUNDS: usize = 50;
 
 #[allow(clippy::print_stdout, reason = "a benchmark prints its table")]
 fn main() {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .expect("a runtime");
     for count in [100, 1_000] {
-        let without = runtime.block_on(filled(objects(count, 0)));
-        let with = runtime.block_on(filled(objects(count, count)));
+        // Its own for each size: what reflectors held goes with their runtime, not while the
+        // next mirrors are measured.
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .expect("a runtime");
+        let filled = |bindings, works| runtime.block_on(filled(objects(count, bindings, works)));
+        let (without, with) = (filled(0, 0), filled(count, 0));
+        let whole = filled(count, count);
         let cost = pass(&with.mirrors, count);
         println!("{count} bindings");
         println!("  observe  {}", cost.observe);
         println!("  plan     {}", cost.plan);
         println!(
-            "  memory   {} bytes per binding in the mirror",
-            (with.bytes - without.bytes) / count
+            "  memory   {} bytes per binding in the mirror, {} per Work",
+            (with.bytes - without.bytes) / count,
+            (whole.bytes - with.bytes) / count
         );
     }
 }
@@ -145,8 +149,8 @@ fn serve(
 
 type Lines = StreamBody<BoxStream<'static, Result<Frame<Bytes>, Infallible>>>;
 
-/// A placement of so many clusters with so many bindings, and its run.
-fn objects(clusters: usize, bindings: usize) -> Vec<(&'static str, Value)> {
+/// A placement of so many clusters with so many bindings and Works, and its run.
+fn objects(clusters: usize, bindings: usize, works: usize) -> Vec<(&'static str, Value)> {
     let name = |number: usize| format!("member-{number:04}");
     let done = |number: usize| number < clusters / 2;
     let mut all = vec![
@@ -157,6 +161,7 @@ fn objects(clusters: usize, bindings: usize) -> Vec<(&'static str, Value)> {
     ];
     all.extend((0..clusters).map(|n| ("memberclusters", cluster(&name(n)))));
     all.extend((0..bindings).map(|n| ("clusterresourcebindings", binding(&name(n), done(n)))));
+    all.extend((0..works).map(|n| ("works", work(&name(n), done(n)))));
     all
 }
 
@@ -254,6 +259,38 @@ fn binding(cluster: &str, done: bool) -> Value {
             "applyStrategy": apply_strategy(),
         },
         "status": {"conditions": conditions},
+    })
+}
+
+fn work(cluster: &str, done: bool) -> Value {
+    let mut meta = meta(
+        "web-work",
+        json!({
+            "labels": {"kubernetes-fleet.io/parent-CRP": "web",
+                "kubernetes-fleet.io/parent-resource-binding": format!("web-{cluster}-1a2b3c4d"),
+                "kubernetes-fleet.io/parent-resource-snapshot-index": "0"},
+            "annotations": {
+                "kubernetes-fleet.io/parent-resource-snapshot-name": "web-0-snapshot",
+                "kubernetes-fleet.io/parent-resource-override-snapshot-hash": "0".repeat(64),
+                "kubernetes-fleet.io/parent-cluster-resource-override-snapshot-hash":
+                    "0".repeat(64),
+                "flagship.dev/manifests-hash": "1".repeat(64)},
+            "finalizers": ["kubernetes-fleet.io/work-cleanup"],
+            "namespace": format!("fleet-member-{cluster}"),
+        }),
+    );
+    meta["uid"] = json!(format!("uid-of-{cluster}-work-000-000000000000"));
+    let mut conditions = vec![says("Applied", "True", "WorkAppliedCompleted", "Work is applied")];
+    if done {
+        conditions.push(says("Available", "True", "WorkAvailable", "Work is available"));
+    }
+    let manifest = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "web"}});
+    let identifier = json!({"ordinal": 0, "version": "v1", "kind": "Namespace", "name": "web"});
+    json!({
+        "metadata": meta,
+        "spec": {"workload": {"manifests": [manifest]}, "applyStrategy": apply_strategy()},
+        "status": {"conditions": conditions,
+            "manifestConditions": [{"identifier": identifier, "conditions": conditions}]},
     })
 }
 

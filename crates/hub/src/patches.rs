@@ -1,14 +1,14 @@
 //! The few patches and answers that all shells have in common.
 
 use flagship_api::binding::ResourceBindingSpec;
-use flagship_api::condition::{Conditions, Generation};
+use flagship_api::condition::{Condition, Conditions, Generation};
 use flagship_api::condition_type::binding::ROLLOUT_STARTED;
 use flagship_api::keys::{finalizer, own};
 use flagship_rules::model::Binding;
 use flagship_runtime::client::{ClientError, Precondition, ResourceType};
 use flagship_runtime::effects::Kind;
 use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
 use crate::options::Options;

@@ -5,12 +5,11 @@
 
 use std::fmt::Debug;
 
-use flagship_api::condition::{ConditionDraft, Generation};
+use flagship_api::condition::{Condition, ConditionDraft, Generation};
 use flagship_api::names::ObjectKey;
 use flagship_runtime::client::{ClientError, Malformed, Precondition, ResourceType};
 use flagship_runtime::effects::{Kind, Writer};
 use flagship_runtime::error_action::Failure;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube_core::DynamicObject;
 use serde_json::{Value, json};
 

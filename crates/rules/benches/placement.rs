@@ -142,7 +142,7 @@ fn fleet(size: usize) -> Observed {
         status: SchedulingPolicySnapshotStatus {
             observed_crp_generation: 1,
             conditions: vec![condition("Scheduled")],
-            target_clusters: (0..size).map(decision).collect(),
+            target_clusters: (0..size).map(|i| Arc::new(decision(i))).collect(),
         },
     };
     Observed {

@@ -202,8 +202,9 @@ fn a_copy_from_another_object_takes_the_generation_of_its_new_place() {
 
 #[test]
 fn a_message_the_api_would_refuse_is_cut() {
-    let message =
-        |text: String| draft("A").is_true("R").because(text).into_condition(ONE, at(1)).message;
+    let message = |text: String| {
+        draft("A").is_true("R").because(text).into_condition(ONE, at(1)).message.clone()
+    };
     let longest = "x".repeat(LONGEST_MESSAGE);
     assert_eq!(message(longest.clone()), longest);
     let cut = message(longest + "x");

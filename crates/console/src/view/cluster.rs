@@ -1,10 +1,9 @@
 //! One cluster: how the hub knows it, what is on it, and what is wrong with it.
 
-use flagship_api::condition::Conditions;
+use flagship_api::condition::{Condition, Conditions};
 use flagship_api::condition_type::member_cluster;
 use flagship_explain::why::{BindingFacts, MemberView, explain, last_heartbeat, silent_since};
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
 use super::fleet::version;

@@ -1,7 +1,7 @@
 //! The board of a run: headline, gates, stages, cells, why, timeline, what was done by whom,
 //! and what can be done about it.
 
-use flagship_api::condition::{ConditionStatus, Conditions};
+use flagship_api::condition::{Condition, ConditionStatus, Conditions};
 use flagship_api::condition_type::{approval_request, stage_task, update_run, updating_cluster};
 use flagship_api::names::ObjectKey;
 use flagship_api::staged_update::StageTaskType;
@@ -14,7 +14,7 @@ use flagship_rules::update_run::lifecycle::{
     self, Ending, clusters_done_at, ended_at, started_at, wait_ends,
 };
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -232,7 +232,7 @@ fn column(
             until: until.map(millis),
             passed: passed.map(millis),
             via: given.as_ref().and(request).map_or_else(String::new, |r| approver(&r.metadata)),
-            comment: given.map_or_else(String::new, |found| found.message),
+            comment: given.map_or_else(String::new, |found| found.message.clone()),
         }
     });
     Column {

@@ -1,11 +1,10 @@
 //! An object that a member could not apply, or that is not available there.
 
-use flagship_api::condition::Conditions;
+use flagship_api::condition::{Condition, Conditions};
 use flagship_api::condition_type::work;
 use flagship_api::names::{WorkBase, member_namespace};
 use flagship_api::placement_status::{FailedResourcePlacement, PatchDetail};
 use flagship_api::reason::work::manifest;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::facts::{BindingFacts, Facts};
 use super::finding::{Evidence, Finding, State};

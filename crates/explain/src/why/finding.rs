@@ -1,7 +1,7 @@
 //! What `why` answers: one cause, the way to it, and what to do.
 
+use flagship_api::condition::{Condition, Statement};
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
 
 use super::Cause;
@@ -90,7 +90,7 @@ impl Evidence {
 
     /// An object and a condition of it.
     pub fn of(what: &'static str, name: impl Into<String>, condition: &Condition) -> Self {
-        let Condition { type_, status, reason, .. } = condition;
+        let Statement { type_, status, reason, .. } = &**condition;
         Self::new(what, name, format!("{type_}={status}  {reason}")).told_by(condition)
     }
 

@@ -1,13 +1,12 @@
 //! A run: initialized? started? waiting? If it moves, what does its slowest cluster say?
 
-use flagship_api::condition::{Conditions, Generation};
+use flagship_api::condition::{Condition, Conditions, Generation};
 use flagship_api::condition_type::update_run;
 use flagship_api::names::{ObjectKey, member_namespace};
 use flagship_api::reason;
 use flagship_api::staged_update::UpdateRunState;
 use flagship_api::staged_update_status::{ClusterUpdatingStatus, StageUpdatingStatus};
 use jiff::SignedDuration;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::facts::{Facts, RunFacts};
 use super::finding::{Evidence, Finding, State, Stuck};

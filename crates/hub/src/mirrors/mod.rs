@@ -7,7 +7,8 @@
 //! they count as empty. Without the others a hub waits, and says for what.
 //!
 //! Here is how mirrors are set up and filled; `members`, `placements`, `runs`, `overrides`,
-//! `evictions`, `policies` and `works` say what is kept of which kind.
+//! `evictions`, `policies` and `works` say what is kept of which kind, `shared_parts` what of
+//! it is kept once for many objects.
 
 mod evictions;
 mod members;
@@ -15,6 +16,7 @@ mod overrides;
 mod placements;
 mod policies;
 mod runs;
+mod shared_parts;
 mod works;
 
 use flagship_api::cluster_profile::ClusterProfile;
@@ -41,6 +43,7 @@ pub(crate) use overrides::{Override, OverrideMirrors, OverrideSnapshot, Override
 pub(crate) use placements::{Placement, Policy, ResourceSnapshot, ScopeMirrors};
 pub(crate) use policies::Channel;
 pub(crate) use runs::{Run, Said};
+use shared_parts::SharedParts;
 pub(crate) use works::WorkMirrors;
 
 /// Everything that is mirrored.
@@ -93,7 +96,8 @@ pub(crate) struct Versioned<V> {
 impl Mirrors {
     /// Sets the mirrors up; they stay empty until they are filled.
     pub fn new(client: &Client, env: &Env, options: &Options) -> (Self, Filling) {
-        let mut set = Set { client, env, optional: false, filling: Filling::default() };
+        let (shared, filling) = (SharedParts::default(), Filling::default());
+        let mut set = Set { client, env, optional: false, shared, filling };
         let members = MemberMirrors::new(&mut set);
         let cluster_wide = ScopeMirrors::new::<ClusterWide>(&mut set);
         let works = WorkMirrors::new(&mut set);
@@ -191,6 +195,7 @@ struct Set<'a> {
     env: &'a Env,
     /// Whether the kinds that follow may be missing.
     optional: bool,
+    shared: SharedParts,
     filling: Filling,
 }
 

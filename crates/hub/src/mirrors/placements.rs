@@ -15,8 +15,8 @@ use flagship_runtime::reflector::{Entry, IndexId, Store};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_core::Resource;
 
-use super::Set;
 use super::runs::RunMirrors;
+use super::{Set, SharedParts};
 use crate::patches::finalizers_of;
 use crate::scope::{Parts, Scoped, binding};
 
@@ -79,11 +79,23 @@ pub(crate) struct Policy {
 
 impl ScopeMirrors {
     pub(super) fn new<S: Scoped>(set: &mut Set<'_>) -> Self {
-        let placements = set.mirror(|object: S::Placement| Placement::read::<S>(&object));
+        let shared = set.shared.clone();
+        let placements = set.mirror(move |object: S::Placement| {
+            let mut placement = Placement::read::<S>(&object)?;
+            shared.in_status(&mut placement.value.status);
+            Some(placement)
+        });
         let placements = set.add(placements);
-        let policies = set.mirror(|object: S::PolicySnapshot| Policy::read::<S>(&object));
+        let shared = set.shared.clone();
+        let policies =
+            set.mirror(move |object: S::PolicySnapshot| Policy::read::<S>(&object, &shared));
         let resources = set.mirror(|object: S::ResourceSnapshot| ResourceSnapshot::read(&object));
-        let bindings = set.mirror(read_binding::<S>);
+        let shared = set.shared.clone();
+        let bindings = set.mirror(move |object: S::Binding| {
+            let mut binding = read_binding::<S>(object)?;
+            shared.in_binding(&mut binding);
+            Some(binding)
+        });
         let indexes = Indexes {
             latest_policies: policies.index(|_, policy| {
                 policy.latest.then(|| policy.placement.to_string()).into_iter().collect()
@@ -221,9 +233,10 @@ impl Placement {
 }
 
 impl Policy {
-    fn read<S: Scoped>(object: &S::PolicySnapshot) -> Option<Self> {
+    fn read<S: Scoped>(object: &S::PolicySnapshot, shared: &SharedParts) -> Option<Self> {
         let meta = object.meta();
-        let value = model::PolicySnapshot::read(meta, object.spec(), object.status());
+        let mut value = model::PolicySnapshot::read(meta, object.spec(), object.status());
+        shared.in_policy(&mut value);
         Some(Self {
             precondition: Precondition::of(object)?,
             placement: parent(meta)?,

@@ -17,7 +17,12 @@ pub(crate) struct WorkMirrors {
 
 impl WorkMirrors {
     pub(super) fn new(set: &mut Set<'_>) -> Self {
-        let works = set.mirror(|object: Object| Versioned::of(&object, Work::read(&object)));
+        let shared = set.shared.clone();
+        let works = set.mirror(move |object: Object| {
+            let mut work = Work::read(&object);
+            shared.in_work(&mut work);
+            Versioned::of(&object, work)
+        });
         let bindings = works.index(|_, work: &Versioned<Work>| {
             work.value.owner().map(|binding| binding.to_string()).into_iter().collect()
         });

@@ -12,6 +12,7 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use flagship_api::condition::Condition;
 use flagship_api::error_class::ErrorClass;
 use flagship_api::keys::{annotation, finalizer, label};
 use flagship_api::names::{ObjectKey, rollout_trace};
@@ -32,7 +33,6 @@ use flagship_runtime::error_action::Failure;
 use flagship_runtime::events::{EventType, Recorder};
 use flagship_runtime::queue::{About, Outcome};
 use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube_core::Resource;
 use kube_core::metadata::PartialObjectMeta;
 use serde_json::{Value, json};

@@ -519,7 +519,7 @@ fn fresh<K: Parts<Spec = ResourceBindingSpec>>(
         cluster_resource_override_snapshots: Vec::new(),
         scheduling_policy_snapshot_name: policy.to_owned(),
         target_cluster: decision.cluster.clone(),
-        cluster_decision: decision.on_the_wire(),
+        cluster_decision: decision.on_the_wire().into(),
         apply_strategy: None,
     };
     K::new(metadata, spec)

@@ -13,7 +13,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use flagship_api::condition::Conditions;
+use flagship_api::condition::{Condition, Conditions};
 use flagship_api::condition_type::updating_cluster::STARTED;
 use flagship_api::keys::{field_manager, finalizer, label, own};
 use flagship_api::names::{ObjectKey, member_namespace, rollout_trace};
@@ -35,7 +35,7 @@ use flagship_runtime::error_action::Failure;
 use flagship_runtime::events::{EventType, Recorder};
 use flagship_runtime::queue::{About, Outcome};
 use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_core::Resource;
 use kube_core::metadata::PartialObjectMeta;
 use serde_json::json;
@@ -625,7 +625,7 @@ impl<S: Scoped> Shell<S> {
         precondition: &Precondition,
         signal: &SignalStart,
         generation: i64,
-        conditions: &[k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition],
+        conditions: &[flagship_api::condition::Condition],
     ) -> Result<(), ClientError> {
         let mut conditions = conditions.to_vec();
         signal.give(&mut conditions, generation, self.cx.env.now());

@@ -1,6 +1,7 @@
 //! What one pass looks at, all of it from mirrors that show the last pass's writes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use flagship_api::names::{ObjectKey, member_namespace};
 use flagship_rules::model::Binding;
@@ -15,7 +16,7 @@ use crate::patches::precondition_of;
 pub(super) struct PassInputs {
     pub observed: Observed,
     pub binding: Precondition,
-    pub finalizers: Vec<String>,
+    pub finalizers: Arc<[String]>,
     /// Works by name, with the strategies they have.
     pub works: BTreeMap<String, (Precondition, Strategies)>,
     /// UIDs of the snapshots in the mirror, by name.

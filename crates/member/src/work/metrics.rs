@@ -1,10 +1,9 @@
 //! Counts what became of Works and manifests, by the reasons of their conditions.
 
-use flagship_api::condition::{ConditionStatus, Conditions, Generation};
+use flagship_api::condition::{Condition, ConditionStatus, Conditions, Generation};
 use flagship_api::condition_type::work as kind;
 use flagship_api::work::{ManifestCondition, Work, WorkStatus};
 use flagship_runtime::metrics::Metrics;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 const WORKS: &str = "fleet_work_processing_requests_total";
 const MANIFESTS: &str = "fleet_manifest_processing_requests_total";

@@ -6,7 +6,7 @@
 
 use flagship_api::approval::{ApprovalRequestSpec, ApprovalRequestStatus};
 use flagship_api::approval_decision::{ApprovalSpec, Person};
-use flagship_api::condition::Conditions;
+use flagship_api::condition::{Condition, Conditions};
 use flagship_api::condition_type::approval_request::APPROVED;
 use flagship_api::condition_type::update_run::FOLLOWS_POLICIES;
 use flagship_api::decode::decode_value;
@@ -14,7 +14,6 @@ use flagship_api::keys::own;
 use flagship_api::reason::update_run::approval::{ACCEPTED, COUNTED, STAMPED};
 use flagship_api::rollout_policy::RolloutPolicy;
 use flagship_api::staged_update::{ClusterStagedUpdateRun, StagedUpdateRun};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Map, Value, json};
 
 use super::records::Writer;

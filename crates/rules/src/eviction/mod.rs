@@ -15,11 +15,10 @@ mod observed;
 mod tests;
 
 use flagship_api::binding::BindingState;
-use flagship_api::condition::{ConditionStatus, Conditions, Generation, draft};
+use flagship_api::condition::{Condition, ConditionStatus, Conditions, Generation, draft};
 use flagship_api::condition_type::eviction as kind;
 use flagship_api::policy::PlacementType;
 use flagship_api::reason::eviction as reason;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
 use crate::model::Binding;

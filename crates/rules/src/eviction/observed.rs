@@ -1,9 +1,9 @@
 //! What the rules see: one eviction, the placement it names, and all of its bindings.
 
+use flagship_api::condition::Condition;
 use flagship_api::eviction::{ClusterResourcePlacementEviction, PlacementDisruptionBudgetSpec};
 use flagship_api::keys::own;
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
 use crate::model::Binding;

@@ -1,11 +1,10 @@
 //! Evictions as tables: a placement, its bindings in a word each, a budget, and the verdict.
 
 use flagship_api::binding::ResourceBindingSpec;
-use flagship_api::condition::{ConditionStatus, Generation, draft};
+use flagship_api::condition::{Condition, ConditionStatus, Generation, draft};
 use flagship_api::eviction::PlacementDisruptionBudgetSpec;
 use flagship_api::placement::PlacementSpec;
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
 use super::*;

@@ -149,13 +149,13 @@ impl<'a> Words<'a> {
             let good = ConditionStatus::of(&is) == ConditionStatus::True;
             match is.type_.as_str() {
                 kind::PROPERTY_PROVIDER_STARTED if turned && good => {
-                    self.events.push(Event::normal(&is.reason, is.message));
+                    self.events.push(Event::normal(&is.reason, &is.message));
                 }
                 kind::PROPERTY_PROVIDER_STARTED if turned => {
-                    self.events.push(Event::warning(&is.reason, is.message));
+                    self.events.push(Event::warning(&is.reason, &is.message));
                 }
                 kind::PROPERTY_COLLECTION_SUCCEEDED if !good => {
-                    self.events.push(Event::warning(&is.reason, is.message));
+                    self.events.push(Event::warning(&is.reason, &is.message));
                 }
                 _ => {}
             }

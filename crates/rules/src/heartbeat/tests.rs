@@ -136,7 +136,7 @@ fn a_provider_is_told_of_beside_the_agents() {
     let nothing = MemberClusterStatus::default();
     let with = |provider: Vec<ConditionDraft>| MemberHealth { provider, ..well() };
     let said = |report: &Report| -> Vec<String> {
-        let line = |c: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| {
+        let line = |c: &flagship_api::condition::Condition| {
             format!("{}={} {}: {}", c.type_, c.status, c.reason, c.message)
         };
         report.status.conditions.iter().map(line).collect()

@@ -1,13 +1,15 @@
 //! A binding of either scope.
 
+use std::sync::Arc;
+
 use flagship_api::binding::{BindingState, ResourceBindingSpec, ResourceBindingStatus};
-use flagship_api::condition::{Conditions, Generation};
+use flagship_api::condition::{Condition, Conditions, Generation};
 use flagship_api::condition_type::binding::ROLLOUT_STARTED;
 use flagship_api::fence;
 use flagship_api::keys::{annotation, label, own};
 use flagship_api::names::{ObjectKey, member_namespace};
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
 /// A binding: the resources of one placement on one cluster.
@@ -28,7 +30,7 @@ pub struct Binding {
     /// Whether it is being deleted.
     pub deleting: bool,
     /// `metadata.finalizers`.
-    pub finalizers: Vec<String>,
+    pub finalizers: Arc<[String]>,
     /// The placement it belongs to by its label, in its own namespace; empty without one.
     pub placement: String,
     /// Annotation `previous-binding-state`; says something on Unscheduled ones only.
@@ -65,14 +67,13 @@ impl Binding {
         let mut status = status.unwrap_or_default();
         let generation = metadata.generation.unwrap_or_default();
         let signal = start_signal(&metadata, &status.conditions);
-        let mut finalizers = metadata.finalizers.unwrap_or_default();
+        let finalizers = metadata.finalizers.unwrap_or_default().into();
         let signal_unwritten = signal.is_some();
         if let Some(signal) = signal {
             status.conditions.retain(|condition| condition.type_ != ROLLOUT_STARTED);
             status.conditions.push(signal);
         }
         // Lists are decoded with room to grow, and a mirror holds a hundred thousand bindings.
-        finalizers.shrink_to_fit();
         status.conditions.shrink_to_fit();
         let taken = |map: Option<std::collections::BTreeMap<String, String>>, key: &str| {
             map.and_then(|mut map| map.remove(key))

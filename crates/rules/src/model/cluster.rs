@@ -6,14 +6,14 @@
 use std::collections::BTreeMap;
 
 use flagship_api::cluster::{AgentType, MemberCluster};
-use flagship_api::condition::{ConditionStatus, Conditions};
+use flagship_api::condition::{Condition, ConditionStatus, Conditions};
 use flagship_api::condition_type::member_cluster::{
     HEALTHY, JOINED, NAMESPACE_COLLECTION_SUCCEEDED,
 };
 use flagship_api::policy::TaintEffect;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
 use super::PackedMap;

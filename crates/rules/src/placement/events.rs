@@ -1,13 +1,12 @@
 //! What a person is told as events: each condition that turns True once, and selectors that find nothing.
 
-use flagship_api::condition::{Conditions, Generation};
+use flagship_api::condition::{Condition, Conditions, Generation};
 use flagship_api::condition_type::Placement as Step;
 use flagship_api::placement::ResourceSelectorTerm;
 use flagship_api::placement_status::{PlacementStatus, ResourceIdentifier};
 use flagship_api::printed::Printed;
 use flagship_api::reason::event as reason;
 use flagship_api::reason::placement::INVALID_RESOURCE_SELECTORS;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::observed::Placement;
 use super::selection::Remark;

@@ -4,14 +4,14 @@
 //! The namespace may never be exchanged: its readers would be left with a status that
 //! nobody updates.
 
-use flagship_api::condition::{Conditions, Generation, draft, remove};
+use flagship_api::condition::{Condition, Conditions, Generation, draft, remove};
 use flagship_api::condition_type::Placement as Step;
 use flagship_api::error_class::ErrorClass;
 use flagship_api::names::Scope;
 use flagship_api::placement_status::{ClusterResourcePlacementStatus, PlacementStatus};
 use flagship_api::reason::placement as reason;
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde::{Deserialize, Serialize};
 
 use super::observed::Placement;

@@ -1,12 +1,11 @@
 //! One pass over one placement: what to write, in which order, and when to look again.
 
-use flagship_api::condition::{Conditions, Generation};
+use flagship_api::condition::{Condition, Conditions, Generation};
 use flagship_api::condition_type::Placement as Step;
 use flagship_api::defaults::revision_history_limit;
 use flagship_api::placement_status::{PlacementStatus, ResourceIdentifier};
 use flagship_base::names::LONGEST_LABEL;
 use jiff::SignedDuration;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
 use super::events;

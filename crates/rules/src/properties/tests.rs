@@ -134,24 +134,15 @@ fn the_oldest_two_hundred_namespaces_are_reported_and_more_is_said() {
     let said = |seen: &Observed<'_>| {
         let collected = collect(seen);
         let condition = collected.conditions[0].clone();
-        let condition = condition.into_condition(Default::default(), NOW);
-        (collected.namespaces.len(), condition.status, condition.reason, condition.message)
+        let told = condition.into_condition(Default::default(), NOW);
+        (collected.namespaces.len(), [&told.status, &told.reason, &told.message].map(String::clone))
     };
     seen.namespaces = Some(all.clone());
-    assert_eq!(
-        said(&seen),
-        (200, "False".into(), "Degraded".into(),
-        "Namespaces are collected in a degraded mode since the number of namespaces reaches the track limit".into())
-    );
+    let degraded = "Namespaces are collected in a degraded mode since the number of namespaces \
+        reaches the track limit";
+    assert_eq!(said(&seen), (200, ["False", "Degraded", degraded].map(str::to_owned)));
     assert!(!collect(&seen).namespaces.contains_key("ns-000"), "the youngest");
     seen.namespaces = Some(all[1..].to_vec());
-    assert_eq!(
-        said(&seen),
-        (
-            200,
-            "True".into(),
-            "Succeeded".into(),
-            "All namespaces have been collected successfully".into()
-        )
-    );
+    let all = "All namespaces have been collected successfully";
+    assert_eq!(said(&seen), (200, ["True", "Succeeded", all].map(str::to_owned)));
 }

@@ -5,13 +5,12 @@
 //! counts as failed in that it may be updated at any time (nothing is lost: it does not
 //! serve), but unlike a broken one it still holds its place among those that may be surging.
 
-use flagship_api::condition::{ConditionStatus, Conditions, Generation};
+use flagship_api::condition::{Condition, ConditionStatus, Conditions, Generation};
 use flagship_api::condition_type::binding::{
     APPLIED, AVAILABLE, DIFF_REPORTED, OVERRIDDEN, WORK_SYNCHRONIZED,
 };
 use flagship_api::reason::binding::{APPLY_IN_PROGRESS, NOT_A_FAILURE, WAIT_AFTER_AVAILABLE};
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::model::Binding;
 

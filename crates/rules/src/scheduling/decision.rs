@@ -138,7 +138,7 @@ impl Report {
         SchedulingPolicySnapshotStatus {
             observed_crp_generation: self.placement_generation,
             conditions,
-            target_clusters: self.decisions.iter().map(Decision::on_the_wire).collect(),
+            target_clusters: self.decisions.iter().map(|d| d.on_the_wire().into()).collect(),
         }
     }
 }
@@ -189,9 +189,10 @@ fn unless_recorded(
     // A pass that does not know it has failed before it came here.
     let placement_generation = snapshot.answers()?;
     let recorded = &snapshot.status;
+    let written = recorded.target_clusters.iter().map(|decision| &**decision);
     let known = recorded.observed_crp_generation == placement_generation
         && snapshot.verdict() == Some(verdict)
-        && are_written(&decisions, recorded.target_clusters.iter().filter(|d| counts(d)).collect());
+        && are_written(&decisions, written.filter(|d| counts(d)).collect());
     (!known).then_some(Report { placement_generation, decisions, verdict })
 }
 

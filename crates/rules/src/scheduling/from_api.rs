@@ -1,11 +1,10 @@
 //! From API objects to what the scheduler sees, and back. Both scopes meet here.
 
 use flagship_api::binding::BindingState;
-use flagship_api::condition::Conditions;
+use flagship_api::condition::{Condition, Conditions};
 use flagship_api::condition_type::policy_snapshot::SCHEDULED;
 use flagship_api::snapshot::{ClusterDecision, ClusterScore};
 use flagship_base::go_number::atoi;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::decision::{Decision, Score, Verdict};
 use super::observed::State;

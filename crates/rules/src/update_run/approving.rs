@@ -3,11 +3,11 @@
 //! The run decides what an approval is worth; see `gates`.
 
 use flagship_api::approval::{ApprovalRequestSpec, ApprovalRequestStatus};
-use flagship_api::condition::{Conditions, Generation, draft};
+use flagship_api::condition::{Condition, Conditions, Generation, draft};
 use flagship_api::condition_type::approval_request::APPROVED;
 use flagship_api::names::{StageSide, approval_request};
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::lifecycle::{Approval, approval};
 

@@ -9,14 +9,13 @@ use std::cmp::Ordering;
 
 use flagship_api::apply_strategy::ApplyStrategy;
 use flagship_api::binding::{BindingState, ResourceBindingSpec};
-use flagship_api::condition::{ConditionStatus, Conditions, Generation, draft};
+use flagship_api::condition::{Condition, ConditionStatus, Conditions, Generation, draft};
 use flagship_api::condition_type::binding as kind;
 use flagship_api::condition_type::updating_cluster::STARTED;
 use flagship_api::names::{SnapshotIndex, master_snapshot};
 use flagship_api::reason::binding::ROLLOUT_STARTED;
 use flagship_api::staged_update_status::{ClusterUpdatingStatus, UpdateRunStatus};
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
 use super::messages::{self, Failure};

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use flagship_api::approval::ApprovalRequestSpec;
-use flagship_api::condition::{ConditionStatus, Conditions, Generation, draft};
+use flagship_api::condition::{Condition, ConditionStatus, Conditions, Generation, draft};
 use flagship_api::condition_type::approval_request::{APPROVAL_ACCEPTED, APPROVED};
 use flagship_api::condition_type::stage_task;
 use flagship_api::keys::{label, own};
@@ -17,7 +17,7 @@ use flagship_api::staged_update::{StageConfig, StageTaskType};
 use flagship_api::staged_update_status::{StageTaskStatus, StageUpdatingStatus};
 use flagship_base::duration::GoDuration;
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
 use super::counted;

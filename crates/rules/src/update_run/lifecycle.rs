@@ -5,7 +5,7 @@
 //! `why` and the board repeat them to people. Whoever reads a run's conditions for the same
 //! question a second time will answer it differently one day.
 
-use flagship_api::condition::{ConditionStatus, Conditions, Generation};
+use flagship_api::condition::{Condition, ConditionStatus, Conditions, Generation};
 use flagship_api::condition_type::{approval_request, stage_task, update_run, updating_cluster};
 use flagship_api::names::StageSide;
 use flagship_api::reason;
@@ -15,7 +15,6 @@ use flagship_api::staged_update_status::{
 };
 use flagship_base::duration::GoDuration;
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
 
 use super::max_concurrency::concurrency;

@@ -1,11 +1,10 @@
 //! What the metrics of a run say.
 
-use flagship_api::condition::{ConditionStatus, Conditions, Generation};
+use flagship_api::condition::{Condition, ConditionStatus, Conditions, Generation};
 use flagship_api::condition_type::update_run::{INITIALIZED, PROGRESSING, SUCCEEDED};
 use flagship_api::error_class::ErrorClass;
 use flagship_api::reason::update_run as reason;
 use flagship_api::staged_update_status::StageUpdatingStatus;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
 use super::observed::Run;

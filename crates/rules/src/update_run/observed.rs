@@ -7,12 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use flagship_api::condition::Condition;
 use flagship_api::names::{ObjectKey, SnapshotIndex, master_snapshot};
 use flagship_api::rollout_record::{RecordEntry, RolloutRecordSpec};
 use flagship_api::staged_update::{UpdateRunSpec, UpdateRunState, UpdateStrategySpec};
 use flagship_api::staged_update_status::UpdateRunStatus;
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
 use super::announced::Announced;

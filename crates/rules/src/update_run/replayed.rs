@@ -1,7 +1,7 @@
 //! A run as it was at some moment, from its record: the status it had then, as far as a board
 //! shows it.
 
-use flagship_api::condition::{Conditions, Generation};
+use flagship_api::condition::{Condition, Conditions, Generation};
 use flagship_api::condition_type::update_run::PROGRESSING;
 use flagship_api::names::{DELETION_STAGE, StageSide, approval_request};
 use flagship_api::reason::update_run as reason;
@@ -12,7 +12,6 @@ use flagship_api::staged_update::{
 use flagship_api::staged_update_status::{
     ClusterUpdatingStatus, StageTaskStatus, StageUpdatingStatus, UpdateRunStatus,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::recorded::gate_name;
 use super::status::{ConditionValue, ConditionWriter};

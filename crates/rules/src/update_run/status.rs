@@ -4,7 +4,8 @@
 //! before Succeeded, Progressing before Succeeded. When each is said is decided elsewhere.
 
 use flagship_api::condition::{
-    ConditionDraft, ConditionStatus, Conditions, Generation, carry_over, draft, wire_time,
+    Condition, ConditionDraft, ConditionStatus, Conditions, Generation, carry_over, draft,
+    wire_time,
 };
 use flagship_api::condition_type::{stage_task, update_run, updating_cluster};
 use flagship_api::names::StageSide;
@@ -14,7 +15,6 @@ use flagship_api::staged_update_status::{
     ClusterUpdatingStatus, StageTaskStatus, StageUpdatingStatus, UpdateRunStatus,
 };
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::lifecycle::says;
 use super::messages::stuck_names;

@@ -3,10 +3,9 @@
 //! Changes of placement, policy and cluster labels wake every unfinished run of the
 //! placement; that needs no rule.
 
-use flagship_api::condition::{ConditionStatus, Conditions, Generation};
+use flagship_api::condition::{Condition, ConditionStatus, Conditions, Generation};
 use flagship_api::condition_type::approval_request::{APPROVAL_ACCEPTED, APPROVED};
 use flagship_api::condition_type::binding as kind;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::observed::Approval;
 use crate::model::Fence;

@@ -1,6 +1,7 @@
 //! From API objects to what the work generator sees, and back. Both scopes meet here.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use flagship_api::apply_strategy::DeletePropagationPolicy;
 use flagship_api::condition::{ConditionStatus, Conditions};
@@ -52,7 +53,7 @@ impl Work {
             binding: owner(meta),
             placement: labelled(meta, label::PARENT_PLACEMENT),
             envelope,
-            stamp: Stamp::read(meta),
+            stamp: Arc::new(Stamp::read(meta)),
             to_abandon: annotated(meta, own::DELETE_POLICY).as_deref() == Some(ABANDON),
             abandoned: annotated(meta, own::ABANDONED).is_some(),
             apply_strategy: object.spec.apply_strategy.clone(),

@@ -4,13 +4,12 @@
 //! the whole.
 
 use flagship_api::binding::ResourceBindingStatus;
-use flagship_api::condition::{Conditions, Generation};
+use flagship_api::condition::{Condition, Conditions, Generation};
 use flagship_api::condition_type::work::{APPLIED, AVAILABLE};
 use flagship_api::placement_status::{
     DiffedResourcePlacement, DriftedResourcePlacement, EnvelopeType, FailedResourcePlacement,
     ResourceIdentifier,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::observed::{Manifest, Observed, Work};
 

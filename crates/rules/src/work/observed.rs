@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flagship_api::apply_strategy::{ApplyStrategy, ApplyStrategyType, ReportBackStrategy};
+use flagship_api::condition::Condition;
 use flagship_api::names::ObjectKey;
 use flagship_api::placement_status::{EnvelopeIdentifier, NamespacedName, ResourceIdentifier};
 use flagship_api::raw_json::RawJson;
 use flagship_api::work::{DiffDetails, DriftDetails};
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Binding, Cluster, ResourceSnapshot};
@@ -87,7 +87,7 @@ pub struct Work {
     /// The envelope it was made from, by its labels.
     pub envelope: Option<EnvelopeIdentifier>,
     /// What it was made from.
-    pub stamp: Stamp,
+    pub stamp: Arc<Stamp>,
     /// Whether what it brought is to stay in the member when the placement is deleted.
     pub to_abandon: bool,
     /// Whether the member has been told so.
@@ -117,10 +117,16 @@ impl Work {
         let NamespacedName { namespace, name } = self.binding.as_ref()?;
         Some(ObjectKey::new(Some(namespace), name))
     }
+
+    /// Every condition in it.
+    pub fn conditions_mut(&mut self) -> impl Iterator<Item = &mut Condition> {
+        let failed = self.manifests.iter_mut().filter_map(|manifest| manifest.failure.as_mut());
+        self.conditions.iter_mut().chain(failed)
+    }
 }
 
 /// What a Work was made from, as its labels and annotations tell.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Stamp {
     /// Label `parent-resource-snapshot-index`.
     pub index: Option<String>,

@@ -6,11 +6,12 @@
 //! left alone.
 
 use flagship_api::binding::ResourceBindingStatus;
-use flagship_api::condition::{ConditionDraft, ConditionStatus, Conditions, Generation, draft};
+use flagship_api::condition::{
+    Condition, ConditionDraft, ConditionStatus, Conditions, Generation, draft,
+};
 use flagship_api::condition_type::{Placement as Step, binding, work};
 use flagship_api::reason::binding as reason;
 use flagship_api::reason::work::UNTRACKABLE;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::lists::{Shown, show};
 use super::observed::{Observed, Work};

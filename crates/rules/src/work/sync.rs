@@ -340,7 +340,11 @@ impl Sync {
             if !strategies.are_those_of(work) {
                 self.writes.push(Write::Steer { name, strategies, to_abandon });
             } else if to_abandon != work.to_abandon {
-                self.writes.push(Write::Note { name, stamp: work.stamp.clone(), to_abandon });
+                self.writes.push(Write::Note {
+                    name,
+                    stamp: Stamp::clone(&work.stamp),
+                    to_abandon,
+                });
             }
         }
     }

@@ -2,9 +2,8 @@
 //!
 //! A pass too many costs a comparison; a pass too few leaves a rollout waiting.
 
-use flagship_api::condition::Conditions;
+use flagship_api::condition::{Condition, Conditions};
 use flagship_api::condition_type::binding::ROLLOUT_STARTED;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::observed::{Placement, Work};
 use crate::model::Binding;

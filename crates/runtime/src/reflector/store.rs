@@ -123,7 +123,14 @@ type IndexKeys<V> = dyn Fn(&ObjectKey, &V) -> Vec<String> + Send + Sync;
 
 struct Index<V> {
     keys: Box<IndexKeys<V>>,
-    entries: BTreeMap<String, BTreeSet<Arc<ObjectKey>>>,
+    entries: BTreeMap<Box<str>, Keys>,
+}
+
+/// The objects under a key of an index. Where it is one, as with the Work of a binding, a set
+/// would take a hundred bytes more.
+enum Keys {
+    One(Arc<ObjectKey>),
+    Many(BTreeSet<Arc<ObjectKey>>),
 }
 
 type Handle<V> = dyn FnMut(&Change<V>) + Send;
@@ -206,7 +213,7 @@ impl<V> Store<V> {
     pub fn by(&self, index: IndexId, key: &str) -> Vec<Entry<V>> {
         let state = self.state();
         let found = state.indexes.get(index.0).and_then(|index| index.entries.get(key));
-        let keys = found.into_iter().flatten();
+        let keys = found.into_iter().flat_map(Keys::iter);
         keys.filter_map(|key| state.objects.get_key_value(&**key).map(entry)).collect()
     }
 
@@ -214,7 +221,7 @@ impl<V> Store<V> {
     pub fn count(&self, index: IndexId, key: &str) -> usize {
         let state = self.state();
         let found = state.indexes.get(index.0).and_then(|index| index.entries.get(key));
-        found.map_or(0, BTreeSet::len)
+        found.map_or(0, Keys::len)
     }
 
     /// How many objects.
@@ -504,17 +511,53 @@ impl<V> State<V> {
 impl<V> Index<V> {
     fn insert(&mut self, key: &Arc<ObjectKey>, value: &V) {
         for entry in (self.keys)(key, value) {
-            self.entries.entry(entry).or_default().insert(key.clone());
+            match self.entries.get_mut(&*entry) {
+                Some(keys) => keys.insert(key),
+                None => drop(self.entries.insert(entry.into(), Keys::One(key.clone()))),
+            }
         }
     }
 
     fn remove(&mut self, key: &Arc<ObjectKey>, value: &V) {
         for entry in (self.keys)(key, value) {
-            if let Some(keys) = self.entries.get_mut(&entry) {
-                keys.remove(&**key);
-                if keys.is_empty() {
-                    self.entries.remove(&entry);
-                }
+            if self.entries.get_mut(&*entry).is_some_and(|keys| keys.remove(key)) {
+                self.entries.remove(&*entry);
+            }
+        }
+    }
+}
+
+impl Keys {
+    fn iter(&self) -> impl Iterator<Item = &Arc<ObjectKey>> {
+        let (one, many) = match self {
+            Self::One(key) => (Some(key), None),
+            Self::Many(keys) => (None, Some(keys)),
+        };
+        one.into_iter().chain(many.into_iter().flatten())
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::One(_) => 1,
+            Self::Many(keys) => keys.len(),
+        }
+    }
+
+    fn insert(&mut self, key: &Arc<ObjectKey>) {
+        match self {
+            Self::One(first) if first == key => {}
+            Self::One(first) => *self = Self::Many([first.clone(), key.clone()].into()),
+            Self::Many(keys) => drop(keys.insert(key.clone())),
+        }
+    }
+
+    /// Whether none is left.
+    fn remove(&mut self, key: &ObjectKey) -> bool {
+        match self {
+            Self::One(only) => **only == *key,
+            Self::Many(keys) => {
+                keys.remove(key);
+                keys.is_empty()
             }
         }
     }

@@ -116,6 +116,7 @@ async fn a_list_and_its_watch_are_told_as_changes() {
         )
         .await;
     assert_eq!(mirror.texts(), "app/c=wanted app/d=y");
+    assert_eq!(mirror.store.count(mirror.by_text, "y"), 1);
     let indexed = mirror.store.by(mirror.by_text, "y");
     assert_eq!(indexed.iter().map(|(key, _)| key.to_string()).collect::<Vec<_>>(), ["app/d"]);
     assert!(mirror.store.by(mirror.by_text, "z").is_empty());
@@ -123,6 +124,29 @@ async fn a_list_and_its_watch_are_told_as_changes() {
     assert!(mirror.store.in_namespace("ap").is_empty());
     assert_eq!(mirror.store.revision(), Revision(12));
     mirror.store.reached(Revision(12)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_index_has_one_object_or_many_under_a_key() {
+    let steps = [
+        event("ADDED", map("c", 2, "x")),
+        event("ADDED", map("a", 3, "x")),
+        event("ADDED", map("b", 4, "x")),
+        event("MODIFIED", map("a", 5, "y")),
+        event("DELETED", map("c", 6, "x")),
+        event("DELETED", map("b", 7, "x")),
+    ];
+    let paced = steps.into_iter().map(|(_, event)| (Duration::from_secs(10), event));
+    let mirror = mirror(false, [Answer::Json(200, list(1, [])), lines(paced, End::Silence)]);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let mut seen = Vec::new();
+    for _ in 0..6 {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        let under = mirror.store.by(mirror.by_text, "x");
+        assert_eq!(mirror.store.count(mirror.by_text, "x"), under.len());
+        seen.push(under.iter().map(|(key, _)| key.name.as_str()).collect::<String>());
+    }
+    assert_eq!(seen, ["c", "ac", "abc", "bc", "b", ""]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,7 @@
 //! What others do: members report, people approve and stop, the scheduler meddles.
 
+use std::sync::Arc;
+
 use flagship_api::binding::BindingState;
 use flagship_api::condition::{ConditionStatus, Conditions, Generation, draft};
 use flagship_api::condition_type::approval_request::{APPROVAL_ACCEPTED, APPROVED};
@@ -166,7 +168,7 @@ pub fn happen(table: &mut StateTable, store: u32, event: Event) -> (u32, Option<
         Event::Fails(slot) => report(table, store, slot, ConditionStatus::False, tick),
         Event::Touched(slot) => table.binding(store, slot).cloned().map(|mut binding| {
             binding.generation += 1;
-            binding.spec.cluster_decision.reason.push('!');
+            Arc::make_mut(&mut binding.spec.cluster_decision).reason.push('!');
             (slot, Some(Object::Binding(Box::new(binding))))
         }),
         Event::Approved(slot) => table.request(store, slot).cloned().map(|mut request| {

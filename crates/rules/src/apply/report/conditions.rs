@@ -1,10 +1,9 @@
 //! What is said of a single manifest.
 
-use flagship_api::condition::{self, ConditionDraft, Conditions, Generation, draft};
+use flagship_api::condition::{self, Condition, ConditionDraft, Conditions, Generation, draft};
 use flagship_api::condition_type::work as kind;
 use flagship_api::reason::work::manifest as reason;
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::super::apply_options::ApplyOptions;
 use super::super::outcome::{Outcome, Verdict};

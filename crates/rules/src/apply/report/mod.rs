@@ -13,7 +13,7 @@ mod size;
 use std::collections::{BTreeMap, BTreeSet};
 
 use flagship_api::apply_strategy::ReportBackStrategyType;
-use flagship_api::condition::{self, Conditions, Generation, draft, wire_time};
+use flagship_api::condition::{self, Condition, Conditions, Generation, draft, wire_time};
 use flagship_api::condition_type::work as kind;
 use flagship_api::raw_json::RawJson;
 use flagship_api::reason::work as reason;
@@ -22,7 +22,6 @@ use flagship_api::work::{
     ManifestCondition, Work, WorkStatus,
 };
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
 use super::apply_options::ApplyOptions;

@@ -415,7 +415,7 @@ impl Fixture {
     /// Reason of each manifest's Applied or DiffReported condition.
     pub fn reasons(&self) -> Vec<String> {
         let status = self.work.status.clone().unwrap_or_default();
-        let first = |conditions: &[k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition]| {
+        let first = |conditions: &[flagship_api::condition::Condition]| {
             let found = conditions.iter().find(|one| one.type_ != "Available");
             found.map(|one| one.reason.clone()).unwrap_or_default()
         };

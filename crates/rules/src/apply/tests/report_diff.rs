@@ -137,7 +137,7 @@ fn a_comparison_that_fails_says_why() {
 fn a_switch_of_strategy_swaps_the_conditions() {
     let types = |fixture: &Fixture| {
         let status = fixture.work.status.clone().unwrap();
-        let of = |list: &[k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition]| {
+        let of = |list: &[flagship_api::condition::Condition]| {
             list.iter().map(|one| one.type_.clone()).collect::<Vec<_>>().join(" ")
         };
         format!("{} / {}", of(&status.conditions), of(&status.manifest_conditions[0].conditions))

@@ -1,9 +1,9 @@
 //! One member and a hub that carries its own plans out.
 
 use flagship_api::cluster::{AgentStatus, AgentType, MemberClusterStatus};
-use flagship_api::condition::{ConditionStatus, Generation, draft};
+use flagship_api::condition::{Condition, ConditionStatus, Generation, draft};
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
 
 use crate::membership::{Action, Internal, Member, Namespace, Observed, Options, Plan, plan};

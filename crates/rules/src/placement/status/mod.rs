@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flagship_api::apply_strategy::ApplyStrategyType;
-use flagship_api::condition::{ConditionStatus, Conditions, Generation, draft};
+use flagship_api::condition::{Condition, ConditionStatus, Conditions, Generation, draft};
 use flagship_api::condition_type::{Placement as Step, policy_snapshot};
 use flagship_api::names::Scope;
 use flagship_api::placement::PlacementSpec;
@@ -24,7 +24,6 @@ use flagship_api::placement_status::{
 use flagship_api::policy::PlacementType;
 use flagship_api::snapshot::ClusterDecision;
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::observed::{ByCluster, Placement};
 use super::pass_error::PassError;
@@ -106,7 +105,7 @@ pub fn report(facts: &Facts<'_>) -> Result<PlacementStatus, PassError> {
     }
     let decisions = &facts.policy.status.target_clusters;
     let (chosen, others): (Vec<&ClusterDecision>, Vec<_>) =
-        decisions.iter().partition(|decision| decision.selected);
+        decisions.iter().map(|decision| &**decision).partition(|decision| decision.selected);
     let inputs = StatusInputs { expected: expected(&placement.spec), generation, now };
     let mut entries = chosen_entries(facts, &inputs, &chosen);
     if chosen.is_empty() {

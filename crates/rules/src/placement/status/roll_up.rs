@@ -1,11 +1,10 @@
 //! From clusters to the placement: step by step, as far as all of them have come.
 
-use flagship_api::condition::{ConditionStatus, Conditions, Generation, remove};
+use flagship_api::condition::{Condition, ConditionStatus, Conditions, Generation, remove};
 use flagship_api::condition_type::Placement as Step;
 use flagship_api::names::Scope;
 use flagship_api::placement_status::PerClusterPlacementStatus;
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::messages;
 

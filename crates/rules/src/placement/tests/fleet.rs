@@ -4,12 +4,11 @@
 use std::sync::Arc;
 
 use flagship_api::binding::ResourceBindingSpec;
-use flagship_api::condition::{ConditionStatus, Generation, draft};
+use flagship_api::condition::{Condition, ConditionStatus, Generation, draft};
 use flagship_api::placement_status::{PlacementStatus, ResourceIdentifier};
 use flagship_api::raw_json::RawJson;
 use flagship_api::snapshot::ClusterDecision;
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
 use super::hub::now;
@@ -118,7 +117,7 @@ impl Fixture {
         let latest = self.seen.policy_snapshots.iter_mut().find(|s| s.latest).expect("a snapshot");
         let latest = Arc::make_mut(latest);
         latest.status.observed_crp_generation = generation;
-        latest.status.target_clusters = picked.chain(refused).collect();
+        latest.status.target_clusters = picked.chain(refused).map(Arc::new).collect();
         draft("Scheduled").is(truth, reason).because(message).set(
             &mut latest.status.conditions,
             Generation(1),

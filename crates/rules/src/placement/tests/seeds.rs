@@ -1,11 +1,10 @@
 //! Statuses people know from the documents that describe the system, word for word.
 
-use flagship_api::condition::{Generation, draft};
+use flagship_api::condition::{Condition, Generation, draft};
 use flagship_api::placement_status::{
     FailedResourcePlacement, PerClusterPlacementStatus, PlacementStatus, ResourceIdentifier,
 };
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::json;
 
 use super::fleet::Fixture;

@@ -445,7 +445,7 @@ fn transition_times_move_with_the_status_only() {
     fixture.schedule(&["c1"], &[]);
     fixture.deliver("c1", 0, &AVAILABLE.replace("Available=True", "Available=False"));
     fixture.step();
-    let since = |conditions: &[k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition]| {
+    let since = |conditions: &[flagship_api::condition::Condition]| {
         conditions.iter().map(|c| c.last_transition_time.0 > now()).collect::<Vec<_>>()
     };
     // Scheduled was Unknown in between; nobody had an entry in between.

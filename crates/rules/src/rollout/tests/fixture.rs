@@ -6,12 +6,11 @@
 use std::sync::Arc;
 
 use flagship_api::binding::ResourceBindingSpec;
-use flagship_api::condition::{ConditionStatus, Generation, draft};
+use flagship_api::condition::{Condition, ConditionStatus, Generation, draft};
 use flagship_api::condition_type::binding as kind;
 use flagship_api::defaults::effective_apply_strategy;
 use flagship_api::placement::PlacementSpec;
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
 use crate::model::{Binding, ResourceSnapshot};

@@ -128,7 +128,7 @@ fn of_two_bindings_for_one_cluster_the_oldest_bound_one_stays() {
 fn scored(fixture: &mut Fixture, cluster: &str, state: State, score: Option<(i32, i32)>) {
     let binding = fixture.bind(cluster, state, "web-0");
     let score = score.map(|(spread, affinity)| Score { spread, affinity });
-    binding.spec.cluster_decision = Decision::picked(cluster, score).on_the_wire();
+    binding.spec.cluster_decision = Decision::picked(cluster, score).on_the_wire().into();
 }
 
 /// A cluster, the state of its binding, and its scores (spread, affinity).

@@ -112,13 +112,15 @@ impl Fixture {
         self.created += 1;
         let binding = Binding {
             name: format!("web-{cluster}-{:08x}", self.created),
-            finalizers: vec![finalizer::SCHEDULER_BINDING.to_owned()],
+            finalizers: [finalizer::SCHEDULER_BINDING.to_owned()].into(),
             created: ago(1000 - i64::try_from(self.created).unwrap()),
             spec: ResourceBindingSpec {
                 target_cluster: cluster.into(),
                 state: written(state),
                 scheduling_policy_snapshot_name: snapshot.into(),
-                cluster_decision: Decision::picked(cluster, Some(Default::default())).on_the_wire(),
+                cluster_decision: Decision::picked(cluster, Some(Default::default()))
+                    .on_the_wire()
+                    .into(),
                 ..ResourceBindingSpec::default()
             },
             ..Binding::default()
@@ -162,13 +164,13 @@ impl Fixture {
         match action {
             Action::Create { decision } => {
                 let binding = self.bind(&decision.cluster, State::Scheduled, &snapshot);
-                binding.spec.cluster_decision = decision.on_the_wire();
+                binding.spec.cluster_decision = decision.on_the_wire().into();
             }
             Action::Take { binding, state, decision } => {
                 let binding = self.named(binding);
                 binding.spec.state = written(*state);
                 binding.spec.scheduling_policy_snapshot_name = snapshot;
-                binding.spec.cluster_decision = decision.on_the_wire();
+                binding.spec.cluster_decision = decision.on_the_wire().into();
                 binding.previous = None;
             }
             Action::Release { binding, previous } => {
@@ -176,7 +178,7 @@ impl Fixture {
                 binding.spec.state = BindingState::Unscheduled;
                 binding.previous = Some(format!("{previous:?}"));
             }
-            Action::RemoveFinalizer { binding } => self.named(binding).finalizers.clear(),
+            Action::RemoveFinalizer { binding } => self.named(binding).finalizers = [].into(),
         }
     }
 

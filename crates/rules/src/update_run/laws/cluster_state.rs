@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use flagship_api::binding::BindingState;
-use flagship_api::condition::{ConditionStatus, Conditions, Generation};
+use flagship_api::condition::{Condition, ConditionStatus, Conditions, Generation};
 use flagship_api::condition_type::binding::{AVAILABLE, DIFF_REPORTED};
 use flagship_api::condition_type::work;
 use flagship_api::reason::update_run as reason;
 use flagship_api::staged_update_status::{
     ClusterUpdatingStatus, StageUpdatingStatus, UpdateRunStatus,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::super::delivery::Target;
 use super::super::lifecycle::{in_flight, is_finished, is_settled, is_started};

@@ -19,11 +19,10 @@ mod record;
 mod recorded;
 mod takeovers;
 
-use flagship_api::condition::Conditions;
+use flagship_api::condition::{Condition, Conditions};
 use flagship_api::condition_type::update_run;
 use flagship_api::staged_update_status::{StageUpdatingStatus, UpdateRunStatus};
 use jiff::SignedDuration;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::observed::Observed;
 use super::reconcile::{Action, Plan};

@@ -1,13 +1,12 @@
 //! What a run may write into its own record: S3, S5, S8 and S9.
 
-use flagship_api::condition::{ConditionStatus, Conditions, Generation};
+use flagship_api::condition::{Condition, ConditionStatus, Conditions, Generation};
 use flagship_api::condition_type::approval_request::{APPROVAL_ACCEPTED, APPROVED};
 use flagship_api::condition_type::{stage_task, update_run, updating_cluster};
 use flagship_api::staged_update::{StageConfig, StageTaskType};
 use flagship_api::staged_update_status::{StageTaskStatus, StageUpdatingStatus, UpdateRunStatus};
 use flagship_base::duration::GoDuration;
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::super::lifecycle::{has_ended, is_skipped, is_started, outcome, says};
 use super::super::observed::Observed;

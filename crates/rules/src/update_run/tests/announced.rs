@@ -1,6 +1,8 @@
 //! Writes that come later than their promise: said first, so that nothing moves after a run
 //! has stopped, whoever is late.
 
+use std::sync::Arc;
+
 use flagship_api::condition::{Conditions, Generation};
 use flagship_api::condition_type::binding::ROLLOUT_STARTED;
 use flagship_api::staged_update::UpdateRunState::{Run, Stop};
@@ -27,7 +29,7 @@ fn is_signalled(fixture: &mut Fixture, cluster: &str) -> bool {
 
 /// The scheduler rewrites the binding of m2, which one run has brought to its version.
 fn rewritten(fixture: &mut Fixture) {
-    fixture.edit("m2", |spec| spec.cluster_decision.reason = "again".into());
+    fixture.edit("m2", |spec| Arc::make_mut(&mut spec.cluster_decision).reason = "again".into());
 }
 
 // law S4: no write to any binding after Stopped until the generation grows

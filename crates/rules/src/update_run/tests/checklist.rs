@@ -1,6 +1,8 @@
 //! Lines of the specification's checklist that are a table or one look at a pass. Each
 //! test names its line.
 
+use std::sync::Arc;
+
 use flagship_api::binding::BindingState;
 use flagship_api::condition::{ConditionStatus, Generation};
 use flagship_api::staged_update::StageTaskType;
@@ -266,7 +268,8 @@ fn a_refused_write_ends_the_pass_and_the_next_one_goes_on() {
         let read = fixture.seen(run);
         let old = plan(&read);
         // Somebody touches the binding: the record is written, the binding is not.
-        fixture.edit("m1", |spec| spec.cluster_decision.reason = "again".into());
+        fixture
+            .edit("m1", |spec| Arc::make_mut(&mut spec.cluster_decision).reason = "again".into());
         fixture.carry_out_late(run, &old, &read);
         assert!(fixture.told(run).contains("m1: Started=True/ClusterUpdatingStarted\n"));
         assert_eq!(fixture.snapshots(), ["", "", ""]);
@@ -275,7 +278,9 @@ fn a_refused_write_ends_the_pass_and_the_next_one_goes_on() {
         let old = plan(&read);
         assert!(matches!(old.actions[..], [Action::UpdateBinding(_), Action::SignalStart(_)]));
         assert!(fixture.write(run, &old.actions[0]));
-        fixture.edit("m1", |spec| spec.cluster_decision.reason = "and again".into());
+        fixture.edit("m1", |spec| {
+            Arc::make_mut(&mut spec.cluster_decision).reason = "and again".into();
+        });
         assert!(!fixture.write(run, &old.actions[1]));
         let next = plan(&fixture.seen(run));
         assert!(matches!(next.actions[..], [Action::SignalStart(_)]));

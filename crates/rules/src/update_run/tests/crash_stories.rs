@@ -1,5 +1,7 @@
 //! The stories that `crashes` cuts at every write.
 
+use std::sync::Arc;
+
 use flagship_api::binding::BindingState;
 use flagship_api::condition::ConditionStatus;
 use flagship_api::staged_update::UpdateRunState::{Run, Stop};
@@ -245,7 +247,8 @@ fn a_scheduler_that_rewrites_a_binding_in_flight() {
     survives(plain, |fixture| {
         let run = fixture.create("r", "1", Run);
         fixture.settle(run);
-        fixture.edit("m2", |spec| spec.cluster_decision.reason = "again".into());
+        fixture
+            .edit("m2", |spec| Arc::make_mut(&mut spec.cluster_decision).reason = "again".into());
         fixture.settle(run);
         fixture.run_to_the_end(run);
     });

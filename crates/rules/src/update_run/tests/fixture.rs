@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flagship_api::binding::{BindingState, ResourceBindingSpec};
-use flagship_api::condition::{ConditionStatus, Conditions, Generation, draft};
+use flagship_api::condition::{Condition, ConditionStatus, Conditions, Generation, draft};
 use flagship_api::condition_type::binding as kind;
 use flagship_api::names::{rollback_run, rolled_back_run};
 use flagship_api::placement_status::ResourceIdentifier;
@@ -15,7 +15,7 @@ use flagship_api::snapshot::SchedulingPolicySnapshotStatus;
 use flagship_api::staged_update::{UpdateRunState, UpdateStrategySpec};
 use flagship_api::staged_update_status::UpdateRunStatus;
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde_json::{Value, json};
 
 use crate::model::{Binding, Cluster, PolicySnapshot, ResourceSnapshot};

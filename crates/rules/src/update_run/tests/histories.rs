@@ -1,5 +1,7 @@
 //! Laws under any history: crashes, late hubs, rivals, people and members at random.
 
+use std::sync::Arc;
+
 use flagship_api::condition::ConditionStatus;
 use flagship_api::staged_update::UpdateRunState::{Run, Stop};
 use proptest::prelude::*;
@@ -102,7 +104,8 @@ fn happen(fixture: &mut Fixture, late: &mut Option<(usize, Plan, Observed)>, wha
         }
         Happens::SchedulerTouches(at) => {
             let cluster = ["m1", "m2", "m3"][at];
-            fixture.edit(cluster, |spec| spec.cluster_decision.reason.push('x'));
+            fixture
+                .edit(cluster, |spec| Arc::make_mut(&mut spec.cluster_decision).reason.push('x'));
         }
     }
 }

@@ -151,7 +151,7 @@ fn works_of_two_versions_are_not_one_delivery() {
             binding: Some(NamespacedName { name: "web-m1".into(), namespace: String::new() }),
             ..Work::default()
         };
-        work.stamp.index = Some(index.into());
+        Arc::make_mut(&mut work.stamp).index = Some(index.into());
         let truth = if available { ConditionStatus::True } else { ConditionStatus::False };
         let told = draft("Available").is(truth, "Told");
         let since = start().checked_sub(SignedDuration::from_secs(1)).unwrap();

@@ -1,5 +1,7 @@
 //! Two runs on one placement: the later promise wins, and the other one says so.
 
+use std::sync::Arc;
+
 use expect_test::expect;
 use flagship_api::binding::{BindingState, ResourceBindingStatus};
 use flagship_api::staged_update::UpdateRunState::Run;
@@ -107,7 +109,8 @@ fn a_scheduler_that_touches_a_binding_does_not_fail_the_run() {
     both_scopes(|mut fixture| {
         let run = fixture.create("r", "1", Run);
         fixture.settle(run);
-        fixture.edit("m2", |spec| spec.cluster_decision.reason = "again".into());
+        fixture
+            .edit("m2", |spec| Arc::make_mut(&mut spec.cluster_decision).reason = "again".into());
         fixture.settle(run);
         assert!(fixture.said(run, "Progressing").starts_with("True"));
         fixture.run_to_the_end(run);

@@ -35,7 +35,7 @@ fn a_binding_that_was_never_delivered_goes_at_once() {
     let mut fixture = Fixture::cluster_wide();
     fixture.binding().deleting = true;
     assert_eq!(fixture.pass().actions, [Action::RemoveFinalizer]);
-    fixture.binding().finalizers.clear();
+    fixture.binding().finalizers = [].into();
     assert!(fixture.pass().actions.is_empty());
 }
 

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flagship_api::binding::{BindingState, ResourceBindingSpec};
-use flagship_api::condition::{ConditionStatus, Generation, draft};
+use flagship_api::condition::{Condition, ConditionStatus, Generation, draft};
 use flagship_api::keys::finalizer;
 use flagship_api::keys::{annotation, label, own};
 use flagship_api::names::{SnapshotIndex, master_snapshot, sub_snapshot};
 use flagship_api::raw_json::RawJson;
 use flagship_api::work::{Work as Object, WorkloadTemplate};
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde_json::{Value, json};
 
 use crate::event::Event;
@@ -66,7 +66,7 @@ impl Fixture {
             name: "web-m1".into(),
             placement: "web".into(),
             generation: 1,
-            finalizers: vec![finalizer::WORK.to_owned()],
+            finalizers: [finalizer::WORK.to_owned()].into(),
             spec: ResourceBindingSpec {
                 target_cluster: "m1".into(),
                 ..ResourceBindingSpec::default()
@@ -198,9 +198,9 @@ impl Fixture {
         for action in &next.actions {
             match action.clone() {
                 Action::AddFinalizer => {
-                    self.binding().finalizers = vec![finalizer::WORK.to_owned()];
+                    self.binding().finalizers = [finalizer::WORK.to_owned()].into();
                 }
-                Action::RemoveFinalizer => self.binding().finalizers.clear(),
+                Action::RemoveFinalizer => self.binding().finalizers = [].into(),
                 Action::Status(status) => {
                     self.binding().status = *status;
                     self.told += 1;

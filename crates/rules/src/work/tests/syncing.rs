@@ -16,7 +16,7 @@ const GONE: &str = "Overridden False OverriddenFailed: Failed to apply the overr
 #[test]
 fn a_binding_that_is_only_scheduled_or_has_no_cluster_is_left_alone() {
     let mut fixture = Fixture::cluster_wide();
-    fixture.binding().finalizers.clear();
+    fixture.binding().finalizers = [].into();
     fixture.snapshot(0, &[&[map("one", "1")]]);
     assert_eq!(fixture.pass().waiting, Some(Waiting::ToBeBound));
     fixture.bind(0);

@@ -1,9 +1,9 @@
 //! Statuses that people know from the documents, word for word, from `create` on.
 
+use flagship_api::condition::Condition;
 use flagship_api::placement::{ClusterResourcePlacement, ResourcePlacement};
 use flagship_api::placement_status::{PerClusterPlacementStatus, PlacementStatus};
 use flagship_runtime::client::Client;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Api;
 use kube::api::PostParams;
 use serde_json::{Value, json};

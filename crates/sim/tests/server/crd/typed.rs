@@ -346,8 +346,8 @@ async fn two_controllers_own_a_condition_each() {
     requests.patch_status(&name, &person, &says("Approved", "True")).await.unwrap();
     let run = PatchParams::apply("run");
     let both = requests.patch_status(&name, &run, &says("ApprovalAccepted", "True")).await.unwrap();
-    let kinds: Vec<String> =
-        both.status.unwrap().conditions.into_iter().map(|condition| condition.type_).collect();
+    let conditions = both.status.unwrap().conditions;
+    let kinds: Vec<&str> = conditions.iter().map(|condition| &*condition.type_).collect();
     assert_eq!(kinds, ["Approved", "ApprovalAccepted"]);
     let meddling = requests.patch_status(&name, &run, &says("Approved", "False")).await;
     assert_eq!(
