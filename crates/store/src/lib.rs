@@ -20,6 +20,7 @@ mod disturb;
 pub mod durable;
 mod encoded;
 pub mod env;
+mod follow;
 mod head;
 mod history;
 mod labelled;
@@ -30,6 +31,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod uid;
+mod waiting;
 mod watch;
 mod watchers;
 
@@ -44,6 +46,7 @@ use bytes::Bytes;
 pub use backend::{Backend, BackendError, Committed, Past, PastEvent, Publisher, Restored};
 pub use commit::{Change, CommitError, Expect, Write};
 pub use encoded::{Encoded, without_revision};
+pub use follow::{Followed, Follower};
 pub use head::{Head, Iter as PairsIter, Pairs};
 pub use page::PageError;
 pub use size::Footprint;
@@ -51,6 +54,7 @@ pub use uid::Uid;
 pub use watch::{Filter, OwnedScope, Selects, Subscription, WatchEnd, WatchEvent, WatchFrom};
 
 use crate::env::Env;
+use follow::Followers;
 use page::Pages;
 use serving::Unserved;
 use table::Table;
@@ -167,6 +171,8 @@ struct State {
     /// History before this is forgotten for resources not yet written, too.
     floor: u64,
     next_watch: u64,
+    /// Who follows all resources.
+    followers: Followers,
     tables: BTreeMap<Resource, Table>,
 }
 
@@ -369,9 +375,9 @@ impl Store {
     /// Ends all watches, as when the cluster is removed. Also done when the store is dropped.
     pub fn close(&self) {
         let mut state = self.shared.write();
-        let wakers =
-            state.tables.values_mut().flat_map(|table| table.watchers.close(WatchEnd::Closed));
-        let wakers: Vec<Waker> = wakers.collect();
+        let mut wakers = state.followers.close();
+        let tables = state.tables.values_mut();
+        wakers.extend(tables.flat_map(|table| table.watchers.close(WatchEnd::Closed)));
         drop(state);
         wakers.into_iter().for_each(Waker::wake);
     }
@@ -447,6 +453,7 @@ impl State {
             history_cost,
             floor: 0,
             next_watch: 0,
+            followers: Followers::default(),
             tables,
         }
     }

@@ -62,6 +62,7 @@ impl State {
                     wakers.extend(self.serve_event(&resource, &event, limits));
                 }
                 Some(Unserved::Forget(resource, _)) => {
+                    wakers.extend(self.followers.forget(&resource));
                     if let Some(table) = self.tables.get_mut(&resource) {
                         wakers.extend(table.watchers.close(WatchEnd::Forgotten));
                     }
@@ -80,8 +81,9 @@ impl State {
         limits: &Limits,
     ) -> Vec<Waker> {
         self.served = self.served.max(event.revision());
-        let Some(table) = self.tables.get_mut(resource) else { return Vec::new() };
-        let wakers = table.watchers.deliver(event);
+        let mut wakers = self.followers.deliver(resource, event);
+        let Some(table) = self.tables.get_mut(resource) else { return wakers };
+        wakers.extend(table.watchers.deliver(event));
         let before = table.history.cost();
         table.history.trim(limits, self.served);
         self.history_cost -= before - table.history.cost();

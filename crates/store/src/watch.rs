@@ -19,7 +19,8 @@ use futures::Stream;
 
 use super::disturb::Disturbed;
 use super::history::Event;
-use super::watchers::{BufferLimits, WatchBuffer};
+use super::waiting::{HasSize, WaitingLimits};
+use super::watchers::WatchBuffer;
 use super::{Expired, Head, ObjectKey, Resource, Scope, Shared, Store, Stored};
 use crate::env::Call;
 
@@ -136,7 +137,7 @@ impl Store {
         // While current objects are still to come, nothing can be promised.
         let read = if done.is_some() { 0 } else { after };
         let limits =
-            BufferLimits { events: shared.limits.queue, bytes: shared.limits.history_bytes };
+            WaitingLimits { events: shared.limits.queue, bytes: shared.limits.history_bytes };
         let buffer = Arc::new(WatchBuffer::new(id, filter, after, limits));
         table.watchers.add(buffer.clone());
         state.next_watch += 1;
@@ -278,17 +279,18 @@ impl WatchEvent {
         }
     }
 
-    /// Bytes of JSON.
-    pub(super) fn bytes(&self) -> usize {
-        self.object().map_or(0, |object| object.json.len())
-    }
-
     /// The object, if there is one.
     pub fn object(&self) -> Option<&Arc<Stored>> {
         match self {
             Self::Added(object) | Self::Modified(object) | Self::Deleted(object) => Some(object),
             Self::InitialDone(_) => None,
         }
+    }
+}
+
+impl HasSize for WatchEvent {
+    fn bytes(&self) -> usize {
+        self.object().map_or(0, |object| object.json.len())
     }
 }
 

@@ -2,12 +2,13 @@
 //!
 //! Ten thousand agents, each watching its own namespace, cost a write one look-up.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use super::ObjectKey;
 use super::history::Event;
+use super::waiting::{Waiting, WaitingLimits};
 use super::watch::{Filter, Judge, OwnedScope, WatchEnd, WatchEvent};
 
 /// The open watches of one resource, indexed by scope.
@@ -27,26 +28,7 @@ pub(super) struct WatchBuffer {
     pub(super) filter: Filter,
     /// Events up to this revision are not wanted.
     after: u64,
-    /// How much the queue may hold.
-    limits: BufferLimits,
-    state: Mutex<State>,
-}
-
-/// How much may wait for one watcher.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct BufferLimits {
-    pub(super) events: usize,
-    /// Bytes of JSON; one event fits however large it is.
-    pub(super) bytes: usize,
-}
-
-#[derive(Default)]
-struct State {
-    queue: VecDeque<WatchEvent>,
-    /// Bytes of JSON in the queue.
-    bytes: usize,
-    waker: Option<Waker>,
-    closed: Option<WatchEnd>,
+    waiting: Waiting<WatchEvent>,
 }
 
 impl Watchers {
@@ -98,7 +80,7 @@ impl Watchers {
                 continue;
             }
             if let Some(seen) = judge.seen_through(&buffer.filter)
-                && !buffer.push(seen, &mut wakers)
+                && !buffer.waiting.push(seen, &mut wakers)
             {
                 lagging.push(buffer.clone());
             }
@@ -130,82 +112,39 @@ fn remove_by_id(row: &mut Buffers, id: u64) {
 }
 
 impl WatchBuffer {
-    pub(super) fn new(id: u64, filter: Filter, after: u64, limits: BufferLimits) -> Self {
-        Self { id, filter, after, limits, state: Mutex::default() }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// False when the queue is full: the watch is then closed. What it holds can still be
-    /// read, for up to there nothing is missing.
-    fn push(&self, seen: WatchEvent, wakers: &mut Vec<Waker>) -> bool {
-        let mut state = self.lock();
-        let bytes = state.bytes + seen.bytes();
-        let fits = state.queue.is_empty()
-            || (state.queue.len() < self.limits.events && bytes <= self.limits.bytes);
-        if fits {
-            state.bytes = bytes;
-            state.queue.push_back(seen);
-        } else {
-            state.closed = Some(WatchEnd::Lagged);
-        }
-        wakers.extend(state.waker.take());
-        fits
+    pub(super) fn new(id: u64, filter: Filter, after: u64, limits: WaitingLimits) -> Self {
+        Self { id, filter, after, waiting: Waiting::new(limits) }
     }
 
     pub(super) fn close(&self, why: WatchEnd) -> Option<Waker> {
-        let mut state = self.lock();
-        state.closed.get_or_insert(why);
-        state.waker.take()
+        self.waiting.close(why)
     }
 
     /// Closes and loses what has not been read.
     pub(super) fn cut(&self) -> Option<Waker> {
-        let mut state = self.lock();
-        state.queue.clear();
-        state.bytes = 0;
-        drop(state);
+        self.waiting.clear();
         self.close(WatchEnd::Dropped)
     }
 
     pub(super) fn poll(&self, context: &Context<'_>) -> Poll<Option<WatchEvent>> {
-        let mut state = self.lock();
-        if let Some(seen) = state.queue.pop_front() {
-            state.bytes -= seen.bytes();
-            // A burst should not be paid for ever after.
-            if state.queue.is_empty() && state.queue.capacity() > 64 {
-                state.queue = VecDeque::new();
-            }
-            return Poll::Ready(Some(seen));
-        }
-        if state.closed.is_some() {
-            return Poll::Ready(None);
-        }
-        let known = state.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker()));
-        if !known {
-            state.waker = Some(context.waker().clone());
-        }
-        Poll::Pending
+        self.waiting.poll(context)
     }
 
     pub(super) fn closed(&self) -> Option<WatchEnd> {
-        self.lock().closed
+        self.waiting.closed()
     }
 
     pub(super) fn queued(&self) -> usize {
-        self.lock().queue.len()
+        self.waiting.len()
     }
 
     /// How far a reader that has read everything up to `read` is, when the cluster has
     /// published everything up to `published`.
     pub(super) fn progress(&self, read: u64, published: u64) -> u64 {
-        let state = self.lock();
-        match state.queue.front() {
+        self.waiting.look(|next, is_closed| match next {
             Some(next) => read.max(next.revision().saturating_sub(1)),
-            None if state.closed.is_some() => read,
+            None if is_closed => read,
             None => read.max(published),
-        }
+        })
     }
 }

@@ -1,18 +1,14 @@
 //! Every change of every resource of a cluster, in the order of its revisions.
 //!
-//! One subscription a resource, polled in the order of their names, so that a
-//! paused runtime replays exactly. A subscription that fell behind is begun again
-//! and compared with what was known.
+//! One follower of the store sees them all; a resource that begins to be served is listed. A
+//! follower that fell behind is begun again, and what is there compared with what was known.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use flagship_apiserver::rest::ClusterHandle;
-use flagship_store::{
-    Filter, ObjectKey, Store, Stored, Subscription, WatchEnd, WatchEvent, WatchFrom,
-};
-use futures::Stream;
+use flagship_store::{Followed, Follower, ObjectKey, Scope, Store, Stored, WatchEnd};
 
 /// Resources that no controller here looks at and that own nothing.
 const IGNORED: [&str; 1] = ["events"];
@@ -25,34 +21,36 @@ pub(super) struct Change {
     pub gone: bool,
 }
 
-/// The subscriptions of one cluster.
+/// What is known of one cluster.
 pub(super) struct Feed {
     cluster: ClusterHandle,
     /// Made by the handle for every call to the store.
     store: Arc<Store>,
-    open: BTreeMap<Arc<str>, Line>,
-    /// Objects of resources that are no longer served, to be told as gone.
+    follower: Follower,
+    known: BTreeMap<Arc<str>, Known>,
+    /// What lists have shown, to be told with the next changes.
     pending: Vec<Change>,
 }
 
-struct Line {
-    subscription: Subscription,
-    /// What has been told of this resource and not taken back, by UID.
-    told: BTreeMap<ObjectKey, Arc<Stored>>,
-    /// While a list is being repeated: what it has shown so far.
-    repeated: Option<BTreeSet<ObjectKey>>,
+/// What has been told of one resource and not taken back.
+#[derive(Default)]
+struct Known {
+    objects: BTreeMap<ObjectKey, Arc<Stored>>,
+    /// What was so at this revision, the last list has shown.
+    listed: u64,
 }
 
 impl Feed {
     pub fn new(cluster: &ClusterHandle) -> Self {
         let store = Arc::clone(cluster.store());
+        let (follower, known) = (store.follow(), BTreeMap::new());
         let mut feed =
-            Self { cluster: cluster.clone(), store, open: BTreeMap::new(), pending: Vec::new() };
+            Self { cluster: cluster.clone(), store, follower, known, pending: Vec::new() };
         feed.refresh();
         feed
     }
 
-    /// Begins watching resources that are served since, and forgets those that are not.
+    /// Takes in resources that are served since, and forgets those that are not.
     pub fn refresh(&mut self) {
         let kinds = self.cluster.registry().all();
         let served: BTreeSet<Arc<str>> = kinds
@@ -60,108 +58,108 @@ impl Feed {
             .map(|kind| Arc::clone(&kind.resource))
             .filter(|resource| !IGNORED.contains(&&**resource))
             .collect();
-        for (resource, line) in &mut self.open {
+        for (resource, known) in &mut self.known {
             if !served.contains(resource) {
-                line.take_back(resource, &mut self.pending);
+                known.take_back(resource, &mut self.pending);
             }
         }
-        self.open.retain(|resource, _| served.contains(resource));
+        self.known.retain(|resource, _| served.contains(resource));
         for resource in served {
-            if !self.open.contains_key(&resource)
-                && let Some(subscription) = self.begin(&resource)
-            {
-                let line = Line { subscription, told: BTreeMap::new(), repeated: None };
-                self.open.insert(resource, line);
+            if !self.known.contains_key(&resource) {
+                let mut known = Known::default();
+                known.list(&resource, &self.store, &mut self.pending);
+                self.known.insert(resource, known);
             }
         }
-    }
-
-    fn begin(&self, resource: &str) -> Option<Subscription> {
-        let from = WatchFrom::CurrentThenLive;
-        // Only a start in the past can have expired.
-        self.store.watch(resource, from, Filter::default()).ok()
     }
 
     /// All changes that are there now, oldest first. `None` when the cluster is gone.
     pub fn poll(&mut self, context: &mut Context<'_>) -> Option<Vec<Change>> {
         let mut changes = std::mem::take(&mut self.pending);
-        let (mut behind, mut ended) = (Vec::new(), Vec::new());
-        for (resource, line) in &mut self.open {
-            loop {
-                match std::pin::Pin::new(&mut line.subscription).poll_next(context) {
-                    Poll::Ready(Some(seen)) => line.take(resource, seen, &mut changes),
-                    Poll::Ready(None) => {
-                        match line.subscription.why_closed() {
-                            Some(WatchEnd::Closed) => return None,
-                            Some(WatchEnd::Forgotten) => {
-                                line.take_back(resource, &mut changes);
-                                ended.push(Arc::clone(resource));
-                            }
-                            _ => behind.push(Arc::clone(resource)),
-                        }
-                        break;
+        loop {
+            match self.follower.poll(context) {
+                Poll::Ready(Some(Followed::Changed { resource, object, gone })) => {
+                    if let Some(known) = self.known.get_mut(&resource) {
+                        known.take(Change { resource, object, gone }, &mut changes);
                     }
-                    Poll::Pending => break,
                 }
+                Poll::Ready(Some(Followed::Forgotten(resource))) => {
+                    if let Some(mut known) = self.known.remove(&resource) {
+                        known.take_back(&resource, &mut changes);
+                    }
+                }
+                Poll::Ready(None) if self.follower.why_closed() == Some(WatchEnd::Closed) => {
+                    return None;
+                }
+                // It fell behind. The new one has to be polled before anybody may sleep.
+                Poll::Ready(None) => {
+                    self.follower = self.store.follow();
+                    for (resource, known) in &mut self.known {
+                        known.list(resource, &self.store, &mut changes);
+                    }
+                }
+                Poll::Pending => break,
             }
-        }
-        self.open.retain(|resource, _| !ended.contains(resource));
-        for resource in &behind {
-            let Some(subscription) = self.begin(resource) else { continue };
-            if let Some(line) = self.open.get_mut(resource) {
-                line.subscription = subscription;
-                line.repeated = Some(BTreeSet::new());
-            }
-        }
-        if !behind.is_empty() {
-            // The new subscriptions have to be polled before anybody may sleep.
-            changes.extend(self.poll(context)?);
         }
         changes.sort_by_key(|change| change.object.revision);
         Some(changes)
     }
 }
 
-impl Line {
-    fn take(&mut self, resource: &Arc<str>, seen: WatchEvent, changes: &mut Vec<Change>) {
-        let change = |object, gone| Change { resource: Arc::clone(resource), object, gone };
-        match seen {
-            WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                if let Some(repeated) = &mut self.repeated {
-                    repeated.insert(object.key.clone());
-                }
-                let known = self.told.insert(object.key.clone(), Arc::clone(&object));
-                if let Some(known) = &known
-                    && known.head.uid != object.head.uid
-                {
-                    changes.push(change(Arc::clone(known), true));
-                }
-                if known.is_none_or(|known| known.revision != object.revision) {
-                    changes.push(change(object, false));
-                }
+impl Known {
+    fn take(&mut self, change: Change, changes: &mut Vec<Change>) {
+        let Change { resource, object, gone } = change;
+        if object.revision <= self.listed {
+            return;
+        }
+        match gone {
+            true => {
+                let was_told = self.objects.remove(&object.key).is_some();
+                changes.extend(was_told.then_some(Change { resource, object, gone }));
             }
-            WatchEvent::Deleted(object) => {
-                self.told.remove(&object.key);
-                changes.push(change(object, true));
-            }
-            WatchEvent::InitialDone(_) => {
-                let Some(repeated) = self.repeated.take() else { return };
-                let missed = |key: &&ObjectKey| !repeated.contains(*key);
-                let gone: Vec<ObjectKey> = self.told.keys().filter(missed).cloned().collect();
-                for key in gone {
-                    changes.extend(self.told.remove(&key).map(|object| change(object, true)));
-                }
-            }
+            false => self.show(&resource, object, changes),
         }
     }
 
-    fn take_back(&mut self, resource: &Arc<str>, changes: &mut Vec<Change>) {
-        let told = std::mem::take(&mut self.told);
-        let resource = || Arc::clone(resource);
-        changes.extend(told.into_values().map(|object| Change {
-            resource: resource(),
-            object,
-            gone: true,
-        }));
+    /// Tells of an object, if it is not known as it is.
+    fn show(&mut self, resource: &Arc<str>, object: Arc<Stored>, changes: &mut Vec<Change>) {
+        let change = |object, gone| Change { resource: Arc::clone(resource), object, gone };
+        let known = self.objects.insert(object.key.clone(), Arc::clone(&object));
+        if let Some(known) = &known
+            && known.head.uid != object.head.uid
+        {
+            changes.push(change(Arc::clone(known), true));
+        }
+        if known.is_none_or(|known| known.revision != object.revision) {
+            changes.push(change(object, false));
+        }
     }
+
+    /// Compares what is there with what is known.
+    fn list(&mut self, resource: &Arc<str>, store: &Store, changes: &mut Vec<Change>) {
+        let there = store.read_list(resource, Scope::All);
+        self.listed = there.revision;
+        let mut before = std::mem::take(&mut self.objects);
+        for object in there.items {
+            if let Some((key, known)) = before.remove_entry(&object.key) {
+                self.objects.insert(key, known);
+            }
+            self.show(resource, object, changes);
+        }
+        tell_gone(resource, before, changes);
+    }
+
+    fn take_back(&mut self, resource: &Arc<str>, changes: &mut Vec<Change>) {
+        tell_gone(resource, std::mem::take(&mut self.objects), changes);
+    }
+}
+
+fn tell_gone(
+    resource: &Arc<str>,
+    objects: BTreeMap<ObjectKey, Arc<Stored>>,
+    changes: &mut Vec<Change>,
+) {
+    let resource = || Arc::clone(resource);
+    let gone = objects.into_values();
+    changes.extend(gone.map(|object| Change { resource: resource(), object, gone: true }));
 }

@@ -155,13 +155,15 @@ impl Shell {
     }
 
     async fn run(mut self) {
-        self.furnish().await;
+        // What the API server does in between is on the heap: each cluster has a task of this,
+        // which mostly sleeps.
+        Box::pin(self.furnish()).await;
         loop {
             let Some(changes) = poll_fn(|cx| Poll::Ready(self.feed.poll(cx))).await else { return };
             self.take_in(changes);
             let now = self.now();
             if let Some(key) = self.queue.pop(now) {
-                self.look(key, now).await;
+                Box::pin(self.look(key, now)).await;
                 continue;
             }
             self.fresh.clear();
