@@ -19,7 +19,7 @@ use crate::{
 use crate::{HubAdmission, Storage};
 
 /// Members that are made side by side.
-const AT_ONCE: usize = 64;
+const AT_ONCE: usize = 1024;
 
 /// Clock, storage and edge of a fleet.
 pub struct FleetBuilder {

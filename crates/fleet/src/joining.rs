@@ -31,7 +31,7 @@ const POLL: Duration = Duration::from_secs(1);
 /// members takes little from what lets them join.
 const POLL_SHARE: u32 = 20;
 /// Members that are registered side by side.
-const AT_ONCE: usize = 64;
+const AT_ONCE: usize = 1024;
 /// The same once it is known that somebody has to do something about it.
 const RETRY: Duration = Duration::from_secs(5);
 

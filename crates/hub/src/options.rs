@@ -162,9 +162,13 @@ impl Options {
         self.max_concurrent_placements.div_ceil(10)
     }
 
-    /// Members that are looked at side by side.
+    /// Members that are looked at side by side: as many as KubeFleet has, and more in fleets
+    /// that are larger than it takes, for a pass mostly waits for the API server.
     pub fn membership_workers(&self) -> usize {
-        self.max_fleet_size.div_ceil(100)
+        match self.max_fleet_size {
+            ..=200 => self.max_fleet_size.div_ceil(100),
+            more => more.div_ceil(4),
+        }
     }
 
     /// What writes to this hub are judged by.

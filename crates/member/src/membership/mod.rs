@@ -52,7 +52,9 @@ pub(crate) fn controller(cx: &Context, tasks: &mut JoinSet<()>) -> (Controller, 
         &cx.env,
         cx.hub.of::<InternalMemberCluster>(),
         Selection::namespace(&cx.space),
-        move |internal: InternalMemberCluster| {
+        move |mut internal: InternalMemberCluster| {
+            // Trees that nothing here reads, larger than all the rest.
+            internal.metadata.managed_fields = None;
             (internal.metadata.name.as_ref() == Some(&own)).then_some(internal)
         },
     )

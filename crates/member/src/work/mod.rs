@@ -37,12 +37,19 @@ pub(crate) fn controller(cx: &Context, tasks: &mut JoinSet<()>) -> (Controller, 
     let config = QueueConfig { limit, ..QueueConfig::named("work-applier") };
     let queue = Queue::new(config, &cx.metrics);
     let space = Selection::namespace(&cx.space);
-    let works =
-        Reflector::new(&cx.env, cx.hub.of::<Work>(), space, Some).with_config(ReflectorConfig {
-            longest_when_forbidden: LONGEST_BEFORE_PLACE,
-            ..ReflectorConfig::default()
-        });
-    let applied = Reflector::new(&cx.env, cx.member.of::<AppliedWork>(), Selection::all(), Some);
+    let works = Reflector::new(&cx.env, cx.hub.of::<Work>(), space, |mut work: Work| {
+        work.metadata.managed_fields = None;
+        Some(work)
+    })
+    .with_config(ReflectorConfig {
+        longest_when_forbidden: LONGEST_BEFORE_PLACE,
+        ..ReflectorConfig::default()
+    });
+    let applied = cx.member.of::<AppliedWork>();
+    let applied = Reflector::new(&cx.env, applied, Selection::all(), |mut one: AppliedWork| {
+        one.metadata.managed_fields = None;
+        Some(one)
+    });
     let workers = cx.options.concurrent_works;
     let mirrors = Mirrors { works: works.store(), applied: applied.store() };
     let shell = Arc::new(Shell::new(cx, mirrors, &queue));

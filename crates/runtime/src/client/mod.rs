@@ -229,7 +229,9 @@ impl Client {
     pub(crate) async fn ask_plainly(&self, call: Call<'_>) -> Result<Bytes, Refused> {
         self.wait_for_rate_limit().await;
         let object = call.object.clone();
-        let whole = async {
+        // On the heap while it lasts: whoever asks now and then is a task that mostly waits, and
+        // a task has room for all it ever does.
+        let whole = Box::pin(async {
             let response = self.exchange(call).await.map_err(Refused::unanswered)?;
             match response {
                 Ok(response) => collected(response.into_body(), object.clone())
@@ -237,7 +239,7 @@ impl Client {
                     .map_err(Refused::unanswered),
                 Err(declined) => Err(Refused::declined(object.clone(), &declined)),
             }
-        };
+        });
         match tokio::time::timeout(self.timeout, whole).await {
             Ok(answer) => answer,
             Err(_) => Err(Refused::unanswered(ClientError::Unreachable {
@@ -251,7 +253,7 @@ impl Client {
     pub(crate) async fn open(&self, call: Call<'_>) -> Result<Response<AnswerBody>, ClientError> {
         self.wait_for_rate_limit().await;
         let object = call.object.clone();
-        let answer = self.exchange(call).await?;
+        let answer = Box::pin(self.exchange(call)).await?;
         answer.map_err(|Declined { code, retry_after, body }| {
             ClientError::from_answer(object, code, retry_after, &body)
         })

@@ -155,7 +155,7 @@ where
         loop {
             let turn = match &phase {
                 Phase::List if self.config.streamed_lists => self.stream().await,
-                Phase::List => self.list().await,
+                Phase::List => Box::pin(self.list()).await,
                 Phase::Watch { from } => self.watch(from.clone()).await,
             };
             phase = match turn {
@@ -205,7 +205,8 @@ where
 
     /// Lists through a watch, and goes on with the same watch.
     async fn stream(&mut self) -> Result<Phase, Turn> {
-        let opened = self.open(&WatchFrom::StreamedList).await;
+        // What only begins a watch is on the heap: a mirror is a task that mostly waits for one.
+        let opened = Box::pin(self.open(&WatchFrom::StreamedList)).await;
         let (mut watch, end) = match opened {
             Ok(opened) => opened,
             // A server that does not stream lists says that the request is wrong.
@@ -229,12 +230,14 @@ where
             }
         };
         self.listed(&shown, &from);
+        // The watch lasts for minutes, and the keys of all objects are in the store.
+        drop(shown);
         self.follow(&mut watch, end, from).await
     }
 
     async fn watch(&mut self, from: String) -> Result<Phase, Turn> {
         let begun = Instant::now();
-        match self.open(&WatchFrom::Version(from.clone())).await {
+        match Box::pin(self.open(&WatchFrom::Version(from.clone()))).await {
             Ok((mut watch, end)) => {
                 let next = self.follow(&mut watch, end, from.clone()).await?;
                 match next {
