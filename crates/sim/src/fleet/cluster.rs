@@ -90,7 +90,7 @@ impl Cluster {
         let same = |found: &ServedType| {
             found.resource.kind == kind && found.resource.api_version() == api_version
         };
-        let Some(found) = self.find_kind(same).await else {
+        let Some(found) = self.find_kind_soon(same).await else {
             panic!("{} does not serve {api_version} {kind}", self.name);
         };
         let mut object = object.clone();
@@ -274,6 +274,20 @@ impl Cluster {
         let found = self.find_kind(same).await?;
         let key = key(&found, space, name);
         Some((self.client.manifests(found.resource), key))
+    }
+
+    /// The same, for a kind whose definition may have been established just now: a real API
+    /// server shows it in discovery some time later.
+    async fn find_kind_soon(&self, same: impl Fn(&ServedType) -> bool) -> Option<ServedType> {
+        let looking = async {
+            loop {
+                if let Some(found) = self.find_kind(&same).await {
+                    return found;
+                }
+                tokio::time::sleep(LATER_LOOK).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(TIMEOUT_SECS), looking).await.ok()
     }
 
     /// A kind that is served, the core group first; looks again if none is known.
