@@ -4,9 +4,10 @@
 //! KubeFleet's can be measured beside ours by the same program. What is made is named `bench-*`
 //! and removed at the end.
 //!
-//! `fake_members` plays the members, `scenarios` creates and waits, `requests` reads what the
-//! API server counted meanwhile.
+//! `fake_members` plays the members, `scenarios` creates and waits, `behind` sees how long
+//! bindings take to follow their Works, `requests` reads what the API server counted meanwhile.
 
+mod behind;
 mod fake_members;
 mod requests;
 mod scenarios;
@@ -106,6 +107,9 @@ pub struct Measured {
     pub p90_seconds: f64,
     /// All of them.
     pub seconds: f64,
+    /// The longest that a binding took to say what its Work said, if any had to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub binding_after_work_seconds: Option<f64>,
     /// Changes of bindings, Works, placements and runs that were seen meanwhile: successful
     /// writes by whoever it was.
     pub changes: u64,
@@ -164,13 +168,14 @@ impl Bench {
 /// What was measured, as people read it.
 fn table(measured: &[Measured]) -> String {
     let mut text = "\
-| scenario | objects | p50 | p90 | all | changes | writes | conflicts | reads | API server |
-|---|---|---|---|---|---|---|---|---|---|
+| scenario | objects | p50 | p90 | all | binding after Work | changes | writes | conflicts | reads | API server |
+|---|---|---|---|---|---|---|---|---|---|---|
 "
     .to_owned();
     for one in measured {
-        let Measured { scenario, objects, p50_seconds, p90_seconds, seconds, changes, requests } =
-            one;
+        let Measured { scenario, objects, p50_seconds, p90_seconds, seconds, .. } = one;
+        let Measured { changes, requests, binding_after_work_seconds: behind, .. } = one;
+        let behind = behind.map_or("-".to_owned(), |seconds| format!("{seconds:.2} s"));
         let [writes, conflicts, reads] = match requests {
             Some(told) => [told.writes, told.conflicts, told.reads].map(|count| count.to_string()),
             None => [(); 3].map(|()| "unknown".to_owned()),
@@ -178,7 +183,7 @@ fn table(measured: &[Measured]) -> String {
         let cpu = requests.as_ref().and_then(|told| told.cpu_seconds);
         let cpu = cpu.map_or("unknown".to_owned(), |seconds| format!("{seconds:.2} CPU s"));
         text.push_str(&format!(
-            "| {scenario:?} | {objects} | {p50_seconds:.2} s | {p90_seconds:.2} s | {seconds:.2} s | {changes} | {writes} | {conflicts} | {reads} | {cpu} |\n"
+            "| {scenario:?} | {objects} | {p50_seconds:.2} s | {p90_seconds:.2} s | {seconds:.2} s | {behind} | {changes} | {writes} | {conflicts} | {reads} | {cpu} |\n"
         ));
     }
     text
@@ -189,6 +194,7 @@ impl Measured {
     fn of(
         scenario: Scenario,
         mut took: Vec<Duration>,
+        behind: Option<Duration>,
         changes: u64,
         requests: Option<Requests>,
     ) -> Self {
@@ -199,7 +205,17 @@ impl Measured {
         };
         let (p50_seconds, p90_seconds, seconds) = (at(50), at(90), at(100));
         let objects = took.len();
-        Self { scenario, objects, p50_seconds, p90_seconds, seconds, changes, requests }
+        let binding_after_work_seconds = behind.map(|longest| longest.as_secs_f64());
+        Self {
+            scenario,
+            objects,
+            p50_seconds,
+            p90_seconds,
+            seconds,
+            binding_after_work_seconds,
+            changes,
+            requests,
+        }
     }
 }
 
@@ -212,12 +228,13 @@ mod tests {
         let took = (1..=10).map(Duration::from_secs).collect();
         let requests =
             Requests { writes: 7, conflicts: 1, cpu_seconds: Some(0.5), ..Requests::default() };
-        let measured = Measured::of(Scenario::S2, took, 42, Some(requests));
+        let measured =
+            Measured::of(Scenario::S2, took, Some(Duration::from_millis(250)), 42, Some(requests));
         let table = table(&[measured]);
         assert_eq!(
             table.lines().last(),
-            Some("| S2 | 10 | 5.00 s | 9.00 s | 10.00 s | 42 | 7 | 1 | 0 | 0.50 CPU s |")
+            Some("| S2 | 10 | 5.00 s | 9.00 s | 10.00 s | 0.25 s | 42 | 7 | 1 | 0 | 0.50 CPU s |")
         );
-        assert_eq!(Measured::of(Scenario::S1, Vec::new(), 0, None).seconds, 0.0);
+        assert_eq!(Measured::of(Scenario::S1, Vec::new(), None, 0, None).seconds, 0.0);
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use flagship_api::binding::ClusterResourceBinding;
-use flagship_api::condition::{ConditionStatus, Conditions, Generation};
+use flagship_api::condition::{Condition, ConditionStatus, Conditions, Generation};
 use flagship_api::condition_type::update_run::SUCCEEDED;
 use flagship_api::names::ObjectKey;
 use flagship_api::placement::ClusterResourcePlacement;
@@ -19,12 +19,12 @@ use flagship_runtime::env::Env;
 use flagship_runtime::reflector::Reflector;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::behind::Behind;
 use super::fake_members::{FakeMembers, STAGE};
 use super::requests::{Counters, Requests};
 use super::{Measured, Scenario, Size};
@@ -47,6 +47,8 @@ pub struct Scenarios<'a> {
     members: Option<FakeMembers>,
     /// Changes seen so far.
     changes: Arc<AtomicU64>,
+    /// How long bindings take to follow their Works.
+    behind: Arc<Behind>,
     /// What comes to pass, as it is seen.
     ends: mpsc::UnboundedReceiver<End>,
     /// What was said last of each object and condition, and when it was seen. Names are not
@@ -76,6 +78,7 @@ impl<'a> Scenarios<'a> {
     pub fn new(client: Client, env: Env, size: Size, told: &'a dyn Fn(&str)) -> Self {
         let (sender, ends) = mpsc::unbounded_channel();
         let changes = Arc::new(AtomicU64::new(0));
+        let behind = Arc::new(Behind::default());
         let mut watching = JoinSet::new();
         let end = |sender: &mpsc::UnboundedSender<End>,
                    name: &str,
@@ -100,8 +103,11 @@ impl<'a> Scenarios<'a> {
             let conditions = one.status.as_ref().map(|status| &*status.conditions);
             end(&sender, name.unwrap_or_default(), conditions.unwrap_or_default(), SUCCEEDED, at);
         }));
-        watching.spawn(watch(&client, &env, &changes, |_: &ClusterResourceBinding| {}));
-        watching.spawn(watch(&client, &env, &changes, |_: &Work| {}));
+        let (said, so) = (behind.clone(), behind.clone());
+        watching.spawn(watch(&client, &env, &changes, move |one: &ClusterResourceBinding| {
+            said.binding(one);
+        }));
+        watching.spawn(watch(&client, &env, &changes, move |one: &Work| so.work(one)));
         Self {
             client,
             env,
@@ -109,6 +115,7 @@ impl<'a> Scenarios<'a> {
             told,
             members: None,
             changes,
+            behind,
             ends,
             ended: BTreeMap::new(),
             _watching: watching,
@@ -159,6 +166,7 @@ impl<'a> Scenarios<'a> {
         restart: Option<&str>,
     ) -> anyhow::Result<Measured> {
         let before = self.changes.load(Ordering::Relaxed);
+        self.behind.take_longest();
         let (placements, runs) = (self.size.placements.into(), self.size.runs.into());
         let took = match scenario {
             Scenario::S1 => self.placements(scenario, 1, false).await?,
@@ -176,7 +184,8 @@ impl<'a> Scenarios<'a> {
             Scenario::S7 => self.runs(scenario, runs, true).await?,
         };
         let changes = self.changes.load(Ordering::Relaxed) - before;
-        Ok(Measured::of(scenario, took, changes, self.requests.take()))
+        let behind = self.behind.take_longest();
+        Ok(Measured::of(scenario, took, behind, changes, self.requests.take()))
     }
 
     /// What is measured begins here.
@@ -291,7 +300,8 @@ impl<'a> Scenarios<'a> {
             (self.told)(&format!("S4: {} changes", seen - before));
         }
         self.end().await;
-        Ok(Measured::of(Scenario::S4, vec![last - begun], seen - before, self.requests.take()))
+        let (took, requests) = (vec![last - begun], self.requests.take());
+        Ok(Measured::of(Scenario::S4, took, None, seen - before, requests))
     }
 
     fn names(&mut self, count: usize) -> Vec<String> {

@@ -31,6 +31,9 @@ async fn every_scenario_comes_to_its_end_and_leaves_nothing_behind() {
     use Scenario::{S1, S2, S3, S5, S6, S7};
     assert_eq!(told, [(S1, 1), (S2, 2), (S3, 1), (S5, 1), (S6, 2), (S7, 1)]);
     assert!(measured.iter().all(|one| one.seconds > 0.0 && one.changes > 0), "{measured:?}");
+    // Members answer after 20 ms, and the hub has seen that in the same second.
+    let behind: Vec<f64> = measured.iter().filter_map(|o| o.binding_after_work_seconds).collect();
+    assert!(!behind.is_empty() && behind.iter().all(|&seconds| seconds < 1.0), "{measured:?}");
     fleet.pass(60).await;
     for resource in
         ["clusterresourceplacements", "clusterresourcebindings", "clusterstagedupdateruns"]
