@@ -1,5 +1,6 @@
 //! A hub of a thousand clusters on the embedded server: how soon a placement has its
-//! bindings, and what starting again costs with a hundred thousand of them.
+//! bindings, and what starting again costs with a hundred thousand of them, in time and in
+//! memory.
 //!
 //! The hub runs without the controllers that make Works: nobody is here to take them, and
 //! what is measured is placing. With `-- whole` all controllers run on a tenth of the
@@ -7,12 +8,22 @@
 //! reports. A number behind it is another count of placements. Time is paused, so
 //! waiting costs nothing and is counted apart: what a person would see is at most the sum of
 //! both.
+//!
+//! Memory is that of a process in which nothing but a hub runs, as `flagship hub` would: this
+//! program starts itself once more, and that hub comes to the server through TLS.
 //! `cargo bench -p flagship-sim --bench hub`
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use flagship_hub::Options;
+use flagship_edge::{Authority, Config, Edge};
+use flagship_fleet::ClusterHost;
+use flagship_hub::{Hub, Options};
+use flagship_runtime::client::Client;
+use flagship_runtime::env::Env;
+use flagship_runtime::metrics::Metrics;
 use flagship_sim::testing::{CRB, CRP, TestHub, WORK, text};
 use flagship_store::Scope;
 use serde_json::{Value, json};
@@ -24,10 +35,21 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const CLUSTERS: usize = 1_000;
 const PICKED: usize = 100;
 
+/// Most mebibytes that a hub may keep while it has nothing to do: with a hundred thousand
+/// bindings, and with as many Works besides.
+const MOST_KEPT: [f64; 2] = [300.0, 500.0];
+
+/// The argument before the kubeconfig, for the process that is nothing but a hub.
+const ALONE: &str = "--alone";
+
 #[allow(clippy::print_stdout, reason = "a benchmark prints its table")]
 fn main() {
+    let mut args = std::env::args().skip_while(|arg| arg != ALONE).skip(1);
+    if let Some(kubeconfig) = args.next() {
+        return be_a_hub(Path::new(&kubeconfig));
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
+        .enable_all()
         .start_paused(true)
         .build()
         .expect("a runtime");
@@ -38,17 +60,19 @@ fn main() {
         println!("  {work:.0?} of work, {waits:.0?} of waiting");
         let filled = many_placements(&world).await;
         println!("{} placements of {PICKED} clusters each: filled in {filled:.1?}", placements());
-        let (again, written, before, after) = start_again(&mut world).await;
+        let (again, written) = start_again(&mut world).await;
         println!("starting again with all of them: {again:.1?} of work, written: {written:?}");
-        println!(
-            "  {before:.0} MiB before (the server), {after:.0} MiB after, {:.0} MiB at most ever",
-            memory("VmHWM:")
-        );
+        let (kept, at_most) = alone(&mut world).await;
+        let (bindings, works) = (bindings(&world), count(&world, WORK));
+        println!("a process with such a hub, {bindings} bindings and {works} Works:");
+        println!("  {kept:.0} MiB once it has nothing to do, {at_most:.0} MiB at most before");
+        let each = kept * f64::from(1 << 20) / bindings as f64;
+        println!("  {each:.0} bytes a binding, everything included");
         // Under these nobody should have to start a hub.
         assert!(work + waits < Duration::from_secs(1), "a placement took {:?}", work + waits);
         assert!(written.is_empty(), "a restart writes nothing: {written:?}");
         assert!(again < Duration::from_secs(20), "starting again took {again:?}");
-        assert!(after - before < 1024.0, "{after} MiB of which {before} are the server's");
+        assert!(kept <= MOST_KEPT[usize::from(is_whole())], "a hub keeps {kept:.0} MiB");
     });
 }
 
@@ -169,26 +193,19 @@ async fn report(world: &TestHub) {
 }
 
 /// Work until every placement, and every binding where Works are made, was looked at by its
-/// controllers, what was written (how often in which resource), and memory.
+/// controllers, and what was written (how often in which resource).
 #[allow(clippy::disallowed_methods, reason = "measures the hub, decides nothing")]
-async fn start_again(world: &mut TestHub) -> (Duration, BTreeMap<String, usize>, f64, f64) {
+async fn start_again(world: &mut TestHub) -> (Duration, BTreeMap<String, usize>) {
     world.heartbeats(1).await;
     world.stop("hub").await;
-    let (before, revision) = (memory("VmRSS:"), world.hub.store().revision());
-    let passes_before = passes(world);
+    let revision = world.hub.store().revision();
+    let passes_before = passes(&world.metrics);
     let begun = Instant::now();
     world.start("again", options());
-    let due = |now: &[u64]| {
-        let expected =
-            [placements(), placements(), if is_whole() { placements() * PICKED } else { 0 }];
-        let each = now.iter().zip(&passes_before).zip(expected);
-        each.map(|((now, before), due)| (now - before, due as u64)).any(|(made, due)| made < due)
-    };
-    while due(&passes(world)) {
+    while !has_looked(&world.metrics, passes_before) {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let took = begun.elapsed();
-    let after = memory("VmRSS:");
     world.pass(30).await;
     let mut written = BTreeMap::new();
     for resource in world.hub.store().resources() {
@@ -198,12 +215,70 @@ async fn start_again(world: &mut TestHub) -> (Duration, BTreeMap<String, usize>,
             written.insert(resource.to_string(), changed);
         }
     }
-    (took, written, before, after)
+    (took, written)
+}
+
+/// Mebibytes of a process that is nothing but a hub of all that, started anew: when it has
+/// nothing left to do, and at most until then.
+async fn alone(world: &mut TestHub) -> (f64, f64) {
+    world.stop("again").await;
+    // The hub lives by the machine's time, and so has the server it talks to.
+    tokio::time::resume();
+    let env = flagship_store::env::Env::system();
+    let authority = Authority::create(env.clock.now()).expect("an authority");
+    let host = ClusterHost::shared().0;
+    let edge = Edge::start(host.server(), &env, Config::local(0, authority)).await;
+    let edge = edge.expect("a port of this machine");
+    let folder = std::env::temp_dir().join(format!("flagship-hub-alone-{}", std::process::id()));
+    let kubeconfig = folder.join("kubeconfig");
+    edge.kubeconfig().expect("credentials").write(&kubeconfig).expect("a folder to write to");
+    let mut hub = Command::new(std::env::current_exe().expect("this program"));
+    hub.arg(placements().to_string()).args(is_whole().then_some("whole"));
+    hub.arg(ALONE).arg(&kubeconfig);
+    let said = tokio::task::spawn_blocking(move || hub.output()).await.expect("a thread");
+    edge.shutdown().await;
+    std::fs::remove_dir_all(&folder).expect("the folder was written above");
+    let said = said.expect("this program runs");
+    let text = String::from_utf8_lossy(&said.stdout).into_owned();
+    let mut told = text.split_whitespace().map(|number| number.parse::<f64>());
+    match (told.next(), told.next()) {
+        (Some(Ok(kept)), Some(Ok(at_most))) => (kept, at_most),
+        _ => panic!("the hub says {text:?}: {}", String::from_utf8_lossy(&said.stderr)),
+    }
+}
+
+/// A hub on the cluster of a kubeconfig, on a runtime as `flagship hub` has it. Prints its
+/// memory and ends when it has looked at everything.
+#[allow(clippy::print_stdout, reason = "a benchmark prints what it measures")]
+fn be_a_hub(kubeconfig: &Path) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        let client = Client::from_kubeconfig(Some(kubeconfig), None).await;
+        let client = client.expect("a kubeconfig").named("alone");
+        let metrics = Metrics::default();
+        let hub = Hub::new(client, Env::system(), metrics.clone(), options());
+        let running = tokio::spawn(async move { hub.run(std::future::pending()).await });
+        let mut last = [0; 3];
+        while !has_looked(&metrics, [0; 3]) || passes(&metrics) != last {
+            assert!(!running.is_finished(), "the hub has ended");
+            last = passes(&metrics);
+            tokio::time::sleep(Duration::from_secs(10)).await;
+        }
+        println!("{} {}", memory("VmRSS:"), memory("VmHWM:"));
+    });
+}
+
+/// Whether every placement, and every binding where Works are made, was looked at since.
+fn has_looked(metrics: &Metrics, since: [u64; 3]) -> bool {
+    let bindings = if is_whole() { placements() * PICKED } else { 0 };
+    let due = [placements(), placements(), bindings];
+    let each = passes(metrics).into_iter().zip(since).zip(due);
+    each.map(|((now, then), due)| (now - then, due as u64)).all(|(made, due)| made >= due)
 }
 
 /// Passes of the scheduler, the placement controller and the work generator so far.
-fn passes(world: &TestHub) -> [u64; 3] {
-    let printed = world.metrics.render();
+fn passes(metrics: &Metrics) -> [u64; 3] {
+    let printed = metrics.render();
     let count = |controller: &str| {
         let of = |line: &&str| {
             line.starts_with("fleet_workload_reconcile_total{")
