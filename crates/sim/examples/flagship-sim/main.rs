@@ -44,6 +44,7 @@ Tells stories of whole fleets under virtual time and holds them against the laws
   --workers K       how many at a time (the number of cores)
   --small           small fleets
   --report FILE     where the report goes besides the terminal
+  --resume FILE     where the sums so far are kept; a campaign that finds them goes on from there
   --regressions DIR where shrunk stories that break a law go
   --seed N          tell one seed in words
   --replay FILE     tell a stored story in words
@@ -59,6 +60,9 @@ Tells stories of whole fleets under virtual time and holds them against the laws
 /// How many tellings a shrunk story may cost.
 const TELLINGS: usize = 400;
 
+/// How often a campaign keeps its sums.
+const KEPT_EVERY: Duration = Duration::from_secs(60);
+
 #[derive(Default)]
 struct Asked {
     seeds: Option<u64>,
@@ -66,6 +70,7 @@ struct Asked {
     workers: Option<usize>,
     small: bool,
     report: Option<PathBuf>,
+    resume: Option<PathBuf>,
     regressions: Option<PathBuf>,
     seed: Option<u64>,
     replay: Option<PathBuf>,
@@ -130,6 +135,7 @@ impl Asked {
                 "--disk" => asked.disk = true,
                 "--real" => asked.real = Some(value()?.into()),
                 "--report" => asked.report = Some(value()?.into()),
+                "--resume" => asked.resume = Some(value()?.into()),
                 "--regressions" => asked.regressions = Some(value()?.into()),
                 "--seed" => asked.seed = Some(number(value()?)?),
                 "--replay" => asked.replay = Some(value()?.into()),
@@ -232,7 +238,21 @@ fn keep(story: &Story, path: &Path) -> bool {
 /// Many seeds, side by side.
 fn campaign(asked: &Asked) -> bool {
     let (seeds, began) = (asked.seeds.unwrap_or(500), clock());
-    let (next, report) = (AtomicU64::new(0), Mutex::new(Report::default()));
+    let report = match asked.resume.as_deref().map_or_else(|| Ok(Report::default()), resumed) {
+        Ok(report) => Mutex::new(report),
+        Err(wrong) => {
+            say(&wrong);
+            return false;
+        }
+    };
+    let next = AtomicU64::new(0);
+    let keep_sums = || {
+        if let Some(path) = &asked.resume
+            && let Err(wrong) = keep_sums(&lock(&report), began.elapsed(), path)
+        {
+            say(&wrong);
+        }
+    };
     let finished = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..asked.workers())
@@ -244,17 +264,25 @@ fn campaign(asked: &Asked) -> bool {
                         if number >= seeds {
                             return;
                         }
-                        one(asked, asked.from + number, &host, &report);
+                        let seed = asked.from + number;
+                        if !lock(&report).told.contains(&seed) {
+                            one(asked, seed, &host, &report);
+                        }
                     }
                 })
             })
             .collect();
         scope.spawn(|| {
+            let mut kept = began;
             while !finished.load(Ordering::Relaxed) {
-                // A thread of its own that only prints.
+                // A thread of its own that only prints and keeps.
                 std::thread::park_timeout(Duration::from_secs(2));
                 let line = lock(&report).progress(seeds, began.elapsed());
                 drop(write!(std::io::stderr(), "\r{line}"));
+                if kept.elapsed() > KEPT_EVERY {
+                    keep_sums();
+                    kept = clock();
+                }
             }
         });
         for worker in workers {
@@ -262,6 +290,7 @@ fn campaign(asked: &Asked) -> bool {
         }
         finished.store(true, Ordering::Relaxed);
     });
+    keep_sums();
     let report = lock(&report);
     let text = report.text(began.elapsed()) + &memory();
     say(&format!("\n{text}"));
@@ -273,19 +302,42 @@ fn campaign(asked: &Asked) -> bool {
     report.broken.is_empty() && report.parted.is_empty()
 }
 
+/// What an earlier campaign has kept, if there was one.
+fn resumed(path: &Path) -> Result<Report, String> {
+    match std::fs::read(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Report::default()),
+        Err(error) => Err(format!("{}: {error}", path.display())),
+        Ok(text) => {
+            serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", path.display()))
+        }
+    }
+}
+
+/// Keeps the sums so far, all or nothing.
+fn keep_sums(report: &Report, spent: Duration, path: &Path) -> Result<(), String> {
+    let sums = Report { before: report.before + spent, ..report.clone() };
+    let beside = path.with_extension("new");
+    let text = serde_json::to_vec(&sums).map_err(|error| error.to_string())?;
+    let written = std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path));
+    written.map_err(|error| format!("{}: {error}", path.display()))
+}
+
 /// One seed of a campaign. One in a hundred is told twice.
 fn one(asked: &Asked, seed: u64, host: &ClusterHost, report: &Mutex<Report>) {
     let story = draw(seed, asked.shape());
     let first = match told(&story, host, false) {
         Ok(first) => first,
-        Err(panic) => return say(&format!("seed {seed} panicked: {panic}")),
-    };
-    lock(report).add(seed, &first);
-    if seed.is_multiple_of(100) {
-        let again = told(&story, host, false).map(|again| again.hash);
-        if again != Ok(first.hash) {
-            lock(report).parted.push(seed);
+        Err(panic) => {
+            say(&format!("\nseed {seed} panicked: {panic}"));
+            return lock(report).panicked(seed, panic);
         }
+    };
+    let parted = seed.is_multiple_of(100)
+        && told(&story, host, false).map(|again| again.hash) != Ok(first.hash);
+    {
+        let mut report = lock(report);
+        report.add(seed, &first);
+        report.parted.extend(parted.then_some(seed));
     }
     let Some(broken) = &first.violation else { return };
     say(&format!("\nseed {seed} breaks {}: {}", broken.law, broken.what));

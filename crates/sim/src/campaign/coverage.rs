@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::story::FAULTS;
 use super::transitions::TRANSITIONS;
 
@@ -22,22 +24,22 @@ pub const HAPPENINGS: [&str; 11] = [
 ];
 
 /// Counts of a story or of a whole campaign.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Coverage {
     /// How often each fault was injected.
     pub injected: BTreeMap<String, u64>,
     /// How often each transition happened.
-    pub transitions: BTreeMap<&'static str, u64>,
-    /// How often a transition happened soon after a fault.
-    pub pairs: BTreeMap<(&'static str, String), u64>,
+    pub transitions: BTreeMap<String, u64>,
+    /// How often a transition happened soon after a fault, by [`pair`].
+    pub pairs: BTreeMap<String, u64>,
     /// What people did.
-    pub steps: BTreeMap<&'static str, u64>,
+    pub steps: BTreeMap<String, u64>,
 }
 
 impl Coverage {
     /// Adds what another story has met.
     pub fn add(&mut self, other: &Self) {
-        fn sum<K: Ord + Clone>(into: &mut BTreeMap<K, u64>, from: &BTreeMap<K, u64>) {
+        fn sum(into: &mut BTreeMap<String, u64>, from: &BTreeMap<String, u64>) {
             for (key, count) in from {
                 *into.entry(key.clone()).or_default() += count;
             }
@@ -71,10 +73,10 @@ impl Coverage {
             let all = self.transitions.get(transition).copied().unwrap_or(0);
             text += &format!("{transition:<22}{:>9}", short(all));
             for fault in Self::faults() {
-                let count = self.pairs.get(&(transition, fault.to_owned())).copied().unwrap_or(0);
+                let count = self.pairs.get(&pair(transition, fault)).copied().unwrap_or(0);
                 text += &format!("{:>6}", short(count));
                 if count == 0 {
-                    never.push(format!("{transition} x {fault}"));
+                    never.push(pair(transition, fault));
                 }
             }
             text.push('\n');
@@ -88,6 +90,11 @@ impl Coverage {
         }
         text
     }
+}
+
+/// What a transition soon after a fault is called.
+pub fn pair(transition: &str, fault: &str) -> String {
+    format!("{transition} x {fault}")
 }
 
 fn letter(at: usize) -> String {

@@ -35,7 +35,7 @@ pub struct Judged {
     /// Laws that were broken, with what was written.
     pub broken: Vec<String>,
     /// How often runs and bindings passed from one state to another, by its name.
-    pub transitions: Vec<(&'static str, u64)>,
+    pub transitions: Vec<(String, u64)>,
 }
 
 /// Whether laws are about objects of this resource.

@@ -17,10 +17,12 @@ use flagship_runtime::env::Clock;
 use flagship_store::env::{Call, FaultOutcome, FaultPlan, Faults, Point};
 use flagship_store::{ObjectKey, Scope as Within, Stored};
 use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::books::{Books, Change};
-use super::coverage::Coverage;
+use super::coverage::{Coverage, pair};
 use super::transitions::{Transition, of_binding, of_run};
 use super::written::{State, accepted};
 use crate::testing::Scope;
@@ -31,8 +33,12 @@ pub const PLACEMENT: &str = "web";
 /// How long after a fault a transition counts as one beside it.
 const BESIDE: SignedDuration = SignedDuration::from_secs(10);
 
+/// More calls at one virtual moment than any fleet needs: virtual time only passes when
+/// everybody waits, so a story in which controllers answer each other at once never ends.
+const ENDLESS: u64 = 200_000;
+
 /// A law that was broken.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Violation {
     /// Its number.
     pub law: String,
@@ -56,6 +62,8 @@ pub struct Judge {
     began: Timestamp,
     hub: Mutex<Option<ClusterHandle>>,
     works: UnboundedSender<ObjectKey>,
+    /// Told when the story does not end by itself.
+    pub endless: Notify,
     inner: Mutex<Inner>,
 }
 
@@ -72,6 +80,8 @@ pub struct Inner {
     pub words: Option<Vec<String>>,
     /// Accepted writes of anybody.
     pub writes: u64,
+    /// The moment of the last call, and how many there were at that moment.
+    calls_at: (Timestamp, u64),
     /// Times a law was asked.
     pub asked: u64,
     /// When a hub last wrote something that is not about the life of members.
@@ -80,6 +90,8 @@ pub struct Inner {
     last_change: Option<Written>,
     /// What hubs' clocks may differ by.
     pub skew: SignedDuration,
+    /// How far a hub's clock is ahead of members' at most.
+    pub ahead: SignedDuration,
     /// Offsets of hubs by name.
     pub offsets: BTreeMap<String, SignedDuration>,
     /// Bindings that evictions have removed, by eviction.
@@ -115,7 +127,15 @@ impl Judge {
     ) -> Self {
         let began = clock.now();
         let inner = Inner::new(began, scope, in_words);
-        Self { plan, clock, began, hub: Mutex::default(), works, inner: Mutex::new(inner) }
+        Self {
+            plan,
+            clock,
+            began,
+            hub: Mutex::default(),
+            works,
+            endless: Notify::new(),
+            inner: Mutex::new(inner),
+        }
     }
 
     /// Judges the writes of this cluster for as long as the answer lives. The cluster asks the
@@ -156,6 +176,22 @@ impl Judge {
         let write = "at the end of the story".to_owned();
         let found = Violation { law: law.to_owned(), what, at, write, before, after };
         inner.violation.get_or_insert(found);
+    }
+
+    fn count_call(&self, call: &Call<'_>) {
+        let now = self.clock.now();
+        let count = {
+            let mut inner = self.inner();
+            let (at, before) = inner.calls_at;
+            let count = if at == now { before + 1 } else { 1 };
+            inner.calls_at = (now, count);
+            count
+        };
+        if count >= ENDLESS {
+            let last = format!("{} {} {}", call.who, call.verb, call.resource);
+            self.broken("S16", format!("{count} calls at one moment, the last: {last}"));
+            self.endless.notify_one();
+        }
     }
 
     fn accepted(&self, call: &Call<'_>) {
@@ -214,6 +250,9 @@ impl Judge {
 
 impl Faults for Judge {
     fn at(&self, point: Point, call: &Call<'_>) -> FaultOutcome {
+        if point == Point::Request {
+            self.count_call(call);
+        }
         if point == Point::PostCommit {
             self.accepted(call);
         }
@@ -260,10 +299,12 @@ impl Inner {
             violation: None,
             words: in_words.then(Vec::new),
             writes: 0,
+            calls_at: (began, 0),
             asked: 0,
             last_hub_write: None,
             last_change: None,
             skew: SignedDuration::ZERO,
+            ahead: SignedDuration::ZERO,
             offsets: BTreeMap::new(),
             evicted: BTreeMap::new(),
             recent: BTreeMap::new(),
@@ -362,7 +403,9 @@ impl Inner {
                     self.delivered.push(key.clone());
                 }
                 if !self.is_large() {
-                    self.all_works = Arc::new(self.books.works.values().cloned().collect());
+                    let works = self.books.works.values().cloned();
+                    self.all_works =
+                        Arc::new(works.map(|work| by_clock(work, self.ahead)).collect());
                     self.remember(theirs, None);
                 }
             }
@@ -374,10 +417,10 @@ impl Inner {
 
     fn count(&mut self, found: Vec<Transition>, who: &str, now: Timestamp) {
         for (transition, place) in found {
-            *self.coverage.transitions.entry(transition).or_default() += 1;
+            *self.coverage.transitions.entry(transition.to_owned()).or_default() += 1;
             let beside = self.recent.iter().filter(|(_, at)| now.duration_since(**at) <= BESIDE);
             for (fault, _) in beside {
-                *self.coverage.pairs.entry((transition, fault.clone())).or_default() += 1;
+                *self.coverage.pairs.entry(pair(transition, fault)).or_default() += 1;
             }
             if self.words.is_some() {
                 let words = format!("{transition}: {place}");
@@ -385,6 +428,16 @@ impl Inner {
             }
         }
     }
+}
+
+/// A Work whose dates, which are a member's, can be held against those of a hub that is ahead by
+/// so much: what a member says after a hub may bear an earlier date.
+fn by_clock(mut work: Work, ahead: SignedDuration) -> Work {
+    for condition in &mut work.conditions {
+        let date = &mut condition.last_transition_time.0;
+        *date = date.checked_add(ahead).unwrap_or(*date);
+    }
+    work
 }
 
 /// The name of a fault by what it did where.

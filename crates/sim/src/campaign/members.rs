@@ -204,9 +204,7 @@ impl Members {
             let Some(stored) = self.hub.store().get(WORK, work) else { return };
             let object: Value = serde_json::from_slice(&stored.json).unwrap_or_default();
             let generation = object["metadata"]["generation"].as_i64().unwrap_or(0);
-            let down =
-                !self.state().healed && self.state().down.get(member).is_some_and(|n| *n > 0);
-            let said = if down && said == Said::Works { Said::Fails } else { said };
+            let said = self.true_word(member, said);
             let now = self.now();
             let condition = |kind: &str, status: &str, reason: &str| {
                 let about = if said == Said::Worked { generation - 1 } else { generation };
@@ -234,6 +232,18 @@ impl Members {
                 Err(error) if error.code == 404 => return,
                 Err(_) => tokio::time::sleep(AGAIN).await,
             }
+        }
+    }
+
+    /// What a member says instead if it is down, or if nothing goes wrong any more: a report that
+    /// is on its way since before may say otherwise.
+    fn true_word(&self, member: &str, said: Said) -> Said {
+        let state = self.state();
+        let down = state.down.get(member).is_some_and(|n| *n > 0);
+        match said {
+            _ if state.healed => Said::Works,
+            Said::Works if down => Said::Fails,
+            said => said,
         }
     }
 

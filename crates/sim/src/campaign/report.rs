@@ -1,16 +1,21 @@
 //! What a campaign has to say: how many stories, how fast, what was met, what was broken.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
 
 use super::coverage::Coverage;
 use super::judge::Violation;
 use super::tell::Told;
 
 /// Sums over all stories of a campaign.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
-    /// Stories told.
-    pub stories: u64,
+    /// Which seeds were told.
+    pub told: BTreeSet<u64>,
+    /// How long it took until it was last interrupted.
+    pub before: Duration,
     /// Calls to API servers.
     pub calls: u64,
     /// Writes that were accepted.
@@ -30,7 +35,7 @@ pub struct Report {
 impl Report {
     /// Adds a story.
     pub fn add(&mut self, seed: u64, told: &Told) {
-        self.stories += 1;
+        self.told.insert(seed);
         self.calls += told.calls;
         self.writes += told.writes;
         self.asked += told.asked;
@@ -44,16 +49,27 @@ impl Report {
         self.coverage.injected.values().sum()
     }
 
+    /// A story that could not be told to its end.
+    pub fn panicked(&mut self, seed: u64, text: String) {
+        self.told.insert(seed);
+        let broken = Violation { law: "panic".to_owned(), what: text, ..Violation::default() };
+        self.broken.push((seed, broken));
+    }
+
+    fn rate(&self, spent: Duration) -> f64 {
+        self.told.len() as f64 / (self.before + spent).as_secs_f64().max(0.001)
+    }
+
     /// One line, for a terminal that is watched.
     pub fn progress(&self, of: u64, spent: Duration) -> String {
-        let part = self.stories as f64 / of.max(1) as f64;
+        let part = self.told.len() as f64 / of.max(1) as f64;
         let filled = (part * 30.0) as usize;
-        let rate = self.stories as f64 / spent.as_secs_f64().max(0.001);
+        let rate = self.rate(spent);
         format!(
             "[{}{}] {}/{of} seeds, {rate:.1} a second, {} faults, {} broken",
             "#".repeat(filled.min(30)),
             ".".repeat(30 - filled.min(30)),
-            self.stories,
+            self.told.len(),
             self.injected(),
             self.broken.len(),
         )
@@ -61,12 +77,12 @@ impl Report {
 
     /// The whole report, in words.
     pub fn text(&self, spent: Duration) -> String {
-        let rate = self.stories as f64 / spent.as_secs_f64().max(0.001);
+        let rate = self.rate(spent);
         let mut text = format!(
             "{} seeds in {:.0} s ({rate:.1} a second), {:.1} virtual hours\n\
              {} calls, {} writes accepted, laws asked {} times, {} faults injected\n",
-            self.stories,
-            spent.as_secs_f64(),
+            self.told.len(),
+            (self.before + spent).as_secs_f64(),
             self.seconds as f64 / 3600.0,
             self.calls,
             self.writes,

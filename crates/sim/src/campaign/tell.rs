@@ -14,7 +14,7 @@ use flagship_rules::update_run::lifecycle::has_ended;
 use flagship_runtime::env::{Env, SkewedClock};
 use flagship_runtime::metrics::Metrics;
 use flagship_store::env::{Env as ServerEnv, FaultPlan, Trace};
-use futures::future::select;
+use futures::future::{Either, select};
 use jiff::SignedDuration;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::unbounded_channel;
@@ -103,8 +103,15 @@ pub async fn tell(story: &Story, host: &ClusterHost, in_words: bool) -> Told {
     }
     sleep(Duration::from_secs(JOINING)).await;
     plan.replace(story.faults.iter().map(|fault| fault.rule.clone()).collect());
-    happen(story, &judge, &people, &members, &processes).await;
-    let rests = heal(&judge, &people, &members).await;
+    let telling = async {
+        happen(story, &judge, &people, &members, &processes).await;
+        heal(&judge, &people, &members).await
+    };
+    let endless = judge.endless.notified();
+    let rests = match select(std::pin::pin!(telling), std::pin::pin!(endless)).await {
+        Either::Left((rests, _)) => rests,
+        Either::Right(_) => Ok(()),
+    };
     if judge.inner().violation.is_none() {
         match rests {
             Ok(()) => end::at_rest(story, &judge, &fleet, &metrics),
@@ -144,7 +151,7 @@ async fn happen(
         if judge.inner().violation.is_some() {
             return;
         }
-        *judge.inner().coverage.steps.entry(step.what.kind()).or_default() += 1;
+        *judge.inner().coverage.steps.entry(step.what.kind().to_owned()).or_default() += 1;
         judge.say("*", &format!("{}: {:?}", step.what.kind(), step.what));
         match &step.what {
             What::Regress { member, seconds } => members.regress(member, *seconds),
@@ -274,6 +281,8 @@ impl Processes {
         let skew = all.iter().max().unwrap_or(&0) - all.iter().min().unwrap_or(&0);
         let mut inner = judge.inner();
         inner.skew = SignedDuration::from_secs(skew);
+        let ahead = all.iter().copied().max().unwrap_or(0).max(0);
+        inner.ahead = SignedDuration::from_secs(ahead);
         for (number, offset) in story.hubs.iter().enumerate() {
             let offset = SignedDuration::from_secs(*offset);
             inner.offsets.insert(format!("hub{number}"), offset);
