@@ -95,7 +95,9 @@ fn work<S: Scoped>(queue: &PerPlacement, scope: &ScopeMirrors, change: &Change<V
         heirs.for_each(|binding| queue.add(PlacedKey::from(&*binding)));
     }
     if let Some(binding) = scope.bindings.get(&owner) {
-        queue.add(PlacedKey::from(&*binding));
+        // What members answer is told before more is sent out: a thousand Works that are still to
+        // be written would keep those waiting whose part is done.
+        queue.add_with(PlacedKey::from(&*binding), Priority::High);
     }
 }
 
