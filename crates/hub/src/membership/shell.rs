@@ -23,6 +23,7 @@ use flagship_runtime::queue::Outcome;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube_core::metadata::PartialObjectMeta;
 use serde_json::{Value, json};
 
 use super::observe::{PassInputs, observe};
@@ -74,6 +75,12 @@ impl Shell {
         };
         let seen = observe(&self.cx, &self.mirrors, cluster).await?;
         let plan = membership::plan(&seen.observed);
+        if plan.actions.contains(&Action::CreateNamespace)
+            && !self.is_there(&seen.cluster.precondition).await?
+        {
+            // The mirror is behind; what it shows next wakes the key.
+            return Ok(Outcome::Done);
+        }
         let mut pass = Pass {
             seen: &seen,
             writer: Writer::new(&self.cx.client, &self.cx.leadership, &self.seen, key),
@@ -99,6 +106,18 @@ impl Shell {
             None => Outcome::Done,
         };
         Ok(next.having_caught_up(caught_up))
+    }
+
+    /// Asks the server itself whether the MemberCluster is there and not leaving: the API server
+    /// removes a namespace whose owner is gone at once, which would wake the next pass, and so on
+    /// for as long as the mirror is behind.
+    async fn is_there(&self, known: &Precondition) -> Result<bool, ClientError> {
+        let members = self.cx.client.of_type(ResourceType::of::<MemberCluster>()).metadata_only();
+        let found: Option<PartialObjectMeta<MemberCluster>> = members.find(&known.key).await?;
+        Ok(found.is_some_and(|found| {
+            found.metadata.uid.as_ref() == Some(&known.uid)
+                && found.metadata.deletion_timestamp.is_none()
+        }))
     }
 
     /// What counts a status by which the member joins or leaves.

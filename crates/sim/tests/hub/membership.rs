@@ -1,5 +1,7 @@
 //! Stories of members that come and go, on a hub with all its controllers.
 
+use std::time::Duration;
+
 use expect_test::expect;
 use flagship_sim::testing::{CLUSTERS, IMC, TestHub, WORK, text, without_placement};
 use flagship_store::env::plan::{Effect, Rule, Verbs};
@@ -170,6 +172,28 @@ async fn a_member_that_leaves_takes_its_place_along() {
     assert!(test.find("namespaces", "", SPACE).is_none());
     assert!(test.find(WORK, SPACE, "w").is_none());
     assert!(test.metrics.render().contains("leave_result_counter{result=\"success\"} 1"));
+}
+
+/// The namespace's owner is gone, so that the API server would remove it as often as it is made.
+#[tokio::test(start_paused = true)]
+async fn a_hub_that_has_not_seen_a_member_leave_makes_no_place_for_it() {
+    let mut test = TestHub::running(9).await;
+    member(&test, "m1").await;
+    test.joins("m1").await;
+    test.start("late", without_placement());
+    test.settle().await;
+    let ten_minutes = Effect::Do(Fault::Delay(Duration::from_secs(600)));
+    let rule = Rule::at(Point::WatchEvent, ten_minutes);
+    test.disturb(vec![Rule { who: "late".to_owned(), resource: CLUSTERS.to_owned(), ..rule }]);
+    test.leaves("m1").await;
+    assert!(test.find(CLUSTERS, "", "m1").is_none());
+    test.pass(60).await;
+    assert!(test.find("namespaces", "", SPACE).is_none());
+    assert_eq!(test.writes("late"), Vec::<String>::new());
+    // It is asked for again, and both hubs see it in the end.
+    member(&test, "m1").await;
+    test.pass(1200).await;
+    assert!(test.find("namespaces", "", SPACE).is_some());
 }
 
 #[tokio::test(start_paused = true)]
