@@ -48,6 +48,7 @@ Tells stories of whole fleets under virtual time and holds them against the laws
   --regressions DIR where shrunk stories that break a law go
   --seed N          tell one seed in words
   --replay FILE     tell a stored story in words
+  --calls FILE      with --seed or --replay, where every call of that story goes
   --bug NAME        plant a bug, and look for it in at most --seeds seeds
   --bugs            the same for every known bug
   --real KUBECONFIG a real API server behind a proxy that does harm; --seeds says how many runs
@@ -74,6 +75,7 @@ struct Asked {
     regressions: Option<PathBuf>,
     seed: Option<u64>,
     replay: Option<PathBuf>,
+    calls: Option<PathBuf>,
     bugs: Vec<Bug>,
     disk: bool,
     real: Option<PathBuf>,
@@ -93,7 +95,7 @@ fn main() -> ExitCode {
     };
     let done = if let Some(path) = &asked.replay {
         match stored(path) {
-            Ok(story) => in_words(&story),
+            Ok(story) => in_words(&story, asked.calls.as_deref()),
             Err(wrong) => {
                 say(&wrong);
                 return ExitCode::from(2);
@@ -101,7 +103,8 @@ fn main() -> ExitCode {
         }
     } else if let Some(seed) = asked.seed {
         let story = draw(seed, asked.shape());
-        asked.write.as_deref().is_none_or(|path| keep(&story, path)) && in_words(&story)
+        asked.write.as_deref().is_none_or(|path| keep(&story, path))
+            && in_words(&story, asked.calls.as_deref())
     } else if let Some(kubeconfig) = &asked.real {
         on_a_real_server(kubeconfig, asked.from, asked.seeds.unwrap_or(6))
     } else if asked.disk {
@@ -139,6 +142,7 @@ impl Asked {
                 "--regressions" => asked.regressions = Some(value()?.into()),
                 "--seed" => asked.seed = Some(number(value()?)?),
                 "--replay" => asked.replay = Some(value()?.into()),
+                "--calls" => asked.calls = Some(value()?.into()),
                 "--traces" => asked.traces = Some(number(value()?)?),
                 "--write" => asked.write = Some(value()?.into()),
                 "--members" => asked.members = Some(number(value()?)?),
@@ -204,7 +208,7 @@ fn how(broken: &Violation) -> String {
     format!("{}: {}", broken.law, words.join(" "))
 }
 
-fn in_words(story: &Story) -> bool {
+fn in_words(story: &Story, calls: Option<&Path>) -> bool {
     match told(story, &host(), true) {
         Err(panic) => {
             say(&format!("the story panicked: {panic}"));
@@ -216,7 +220,8 @@ fn in_words(story: &Story) -> bool {
                 None => say(&format!("{}\nno law was broken", told.words.join("\n"))),
             }
             say(&format!("trace {:016x}, {} calls, {} s", told.hash, told.calls, told.seconds));
-            told.violation.is_none()
+            let kept = calls.is_none_or(|path| write(path, &told.trace.join("\n")));
+            kept && told.violation.is_none()
         }
     }
 }
@@ -228,7 +233,11 @@ fn stored(path: &Path) -> Result<Story, String> {
 
 /// Writes a story to a file, from which it can be told again.
 fn keep(story: &Story, path: &Path) -> bool {
-    let written = std::fs::write(path, serde_json::to_string_pretty(story).unwrap_or_default());
+    write(path, &serde_json::to_string_pretty(story).unwrap_or_default())
+}
+
+fn write(path: &Path, text: &str) -> bool {
+    let written = std::fs::write(path, text);
     if let Err(error) = &written {
         say(&format!("{}: {error}", path.display()));
     }

@@ -94,6 +94,7 @@ pub async fn tell(story: &Story, host: &ClusterHost, in_words: bool) -> Told {
     let (hub, beat) = (fleet.handle(HUB).clone(), story.heartbeat);
     let people = People::new(hub.clone(), env.clone(), scope, beat);
     let members = Members::new(hub, env.clone(), judge.clone(), delivered, beat);
+    judge.inner().members = story.members.len() as u64;
     people.prepare(&story.stages, story.rolling).await;
     let metrics = Metrics::default();
     let processes = Processes::start(story, &fleet, &env, &metrics, &judge);
