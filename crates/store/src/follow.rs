@@ -1,4 +1,4 @@
-//! Following the changes of all resources of a cluster at once.
+//! Follows the changes of all resources of a cluster at once.
 //!
 //! A watch of each would cost a cluster, which knows some seventy resources and has objects of
 //! a dozen, more memory than its objects. [`Follower`] yields changes from its beginning on;
@@ -13,8 +13,8 @@ use super::waiting::{HasSize, Waiting, WaitingLimits};
 use super::watch::WatchEnd;
 use super::{Resource, Shared, Store, Stored};
 
-/// A busy resource must not cut off who follows all: so many times what may wait for a watch
-/// of one may wait for it.
+/// How many times as much may wait for a follower as for a watch of one resource, so that one
+/// busy resource does not cut it off.
 const RESOURCES_AT_ONCE: usize = 8;
 
 /// A change of any resource.
@@ -30,12 +30,21 @@ pub enum Followed {
         gone: bool,
     },
     /// The resource does not exist any more, and none of its objects do.
-    Forgotten(Resource),
+    Forgotten {
+        /// Which one.
+        resource: Resource,
+        /// The cluster's revision then: a later list may show a namesake.
+        revision: u64,
+    },
 }
 
 /// Those who follow a cluster.
 #[derive(Default)]
-pub(super) struct Followers(Vec<Weak<Waiting<Followed>>>);
+pub(super) struct Followers {
+    open: Vec<Weak<Waiting<Followed>>>,
+    /// Whether there will be no more changes.
+    closed: bool,
+}
 
 /// Yields the changes of all resources. Dropping it ends it.
 pub struct Follower(Arc<Waiting<Followed>>);
@@ -47,7 +56,11 @@ impl Store {
         let events = limits.queue.saturating_mul(RESOURCES_AT_ONCE);
         let bytes = limits.history_bytes.saturating_mul(RESOURCES_AT_ONCE);
         let waiting = Arc::new(Waiting::new(WaitingLimits { events, bytes }));
-        self.shared.write().followers.0.push(Arc::downgrade(&waiting));
+        let followers = &mut self.shared.write().followers;
+        match followers.closed {
+            true => drop(waiting.close(WatchEnd::Closed)),
+            false => followers.open.push(Arc::downgrade(&waiting)),
+        }
         Follower(waiting)
     }
 }
@@ -70,20 +83,21 @@ impl Followers {
         self.tell(&Followed::Changed { resource, object, gone: event.gone })
     }
 
-    pub(super) fn forget(&mut self, resource: &Resource) -> Vec<Waker> {
-        self.tell(&Followed::Forgotten(resource.clone()))
+    pub(super) fn forget(&mut self, resource: &Resource, revision: u64) -> Vec<Waker> {
+        self.tell(&Followed::Forgotten { resource: resource.clone(), revision })
     }
 
     fn tell(&mut self, change: &Followed) -> Vec<Waker> {
         let mut wakers = Vec::new();
-        self.0.retain(|follower| {
+        self.open.retain(|follower| {
             follower.upgrade().is_some_and(|follower| follower.push(change.clone(), &mut wakers))
         });
         wakers
     }
 
     pub(super) fn close(&mut self) -> Vec<Waker> {
-        let followers = std::mem::take(&mut self.0).into_iter();
+        self.closed = true;
+        let followers = std::mem::take(&mut self.open).into_iter();
         let open = followers.filter_map(|follower| follower.upgrade());
         open.filter_map(|follower| follower.close(WatchEnd::Closed)).collect()
     }
@@ -93,7 +107,7 @@ impl HasSize for Followed {
     fn bytes(&self) -> usize {
         match self {
             Self::Changed { object, .. } => object.json.len(),
-            Self::Forgotten(_) => 0,
+            Self::Forgotten { .. } => 0,
         }
     }
 }
@@ -121,7 +135,7 @@ mod tests {
             Poll::Ready(Some(Followed::Changed { resource, object, gone })) => {
                 Some((resource.to_string(), object.key.name.to_string(), gone))
             }
-            Poll::Ready(Some(Followed::Forgotten(resource))) => {
+            Poll::Ready(Some(Followed::Forgotten { resource, .. })) => {
                 Some((resource.to_string(), "*".to_owned(), true))
             }
             Poll::Ready(None) => None,
@@ -166,6 +180,11 @@ mod tests {
         }
         assert_eq!(next(&slow), None);
         assert_eq!(slow.why_closed(), Some(WatchEnd::Lagged));
-        assert!(store.shared.read().followers.0.is_empty());
+        assert!(store.shared.read().followers.open.is_empty());
+        // A closed store is followed to its end at once.
+        store.close();
+        let late = store.follow();
+        assert_eq!(next(&late), None);
+        assert_eq!(late.why_closed(), Some(WatchEnd::Closed));
     }
 }

@@ -61,8 +61,8 @@ impl State {
                 Some(Unserved::Event(resource, event)) => {
                     wakers.extend(self.serve_event(&resource, &event, limits));
                 }
-                Some(Unserved::Forget(resource, _)) => {
-                    wakers.extend(self.followers.forget(&resource));
+                Some(Unserved::Forget(resource, revision)) => {
+                    wakers.extend(self.followers.forget(&resource, revision));
                     if let Some(table) = self.tables.get_mut(&resource) {
                         wakers.extend(table.watchers.close(WatchEnd::Forgotten));
                     }

@@ -101,8 +101,8 @@ async fn a_policy_that_denies_everything_is_asked_less_and_less_often() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_changes_than_a_watch_can_hold_are_not_lost() {
-    let limits = flagship_store::Limits { queue: 16, ..flagship_store::Limits::member() };
+async fn more_changes_than_a_follower_can_hold_are_not_lost() {
+    let limits = flagship_store::Limits { queue: 2, ..flagship_store::Limits::member() };
     let test = TestCluster::with_limits(
         3,
         limits,

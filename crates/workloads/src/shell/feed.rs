@@ -36,7 +36,7 @@ pub(super) struct Feed {
 #[derive(Default)]
 struct Known {
     objects: BTreeMap<ObjectKey, Arc<Stored>>,
-    /// What was so at this revision, the last list has shown.
+    /// Revision of the last list; changes up to it are in the list.
     listed: u64,
 }
 
@@ -83,15 +83,19 @@ impl Feed {
                         known.take(Change { resource, object, gone }, &mut changes);
                     }
                 }
-                Poll::Ready(Some(Followed::Forgotten(resource))) => {
-                    if let Some(mut known) = self.known.remove(&resource) {
+                Poll::Ready(Some(Followed::Forgotten { resource, revision })) => {
+                    let is_older = |known: &Known| known.listed <= revision;
+                    if self.known.get(&resource).is_some_and(is_older)
+                        && let Some(mut known) = self.known.remove(&resource)
+                    {
                         known.take_back(&resource, &mut changes);
                     }
                 }
                 Poll::Ready(None) if self.follower.why_closed() == Some(WatchEnd::Closed) => {
                     return None;
                 }
-                // It fell behind. The new one has to be polled before anybody may sleep.
+                // It fell behind. Its successor must be polled before this returns, or nobody
+                // would be woken.
                 Poll::Ready(None) => {
                     self.follower = self.store.follow();
                     for (resource, known) in &mut self.known {

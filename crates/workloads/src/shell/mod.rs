@@ -155,8 +155,7 @@ impl Shell {
     }
 
     async fn run(mut self) {
-        // What the API server does in between is on the heap: each cluster has a task of this,
-        // which mostly sleeps.
+        // Boxed: a task is as large as the largest future it awaits, and this one mostly sleeps.
         Box::pin(self.furnish()).await;
         loop {
             let Some(changes) = poll_fn(|cx| Poll::Ready(self.feed.poll(cx))).await else { return };
