@@ -182,7 +182,7 @@ impl ScopeMirrors {
 
     /// Versions of a placement that update runs still work with, or may go back to.
     pub fn indexes_in_runs(&self, placement: &ObjectKey) -> Vec<String> {
-        let open = self.runs.of(placement).into_iter().filter(|run| !run.rival.ended);
+        let open = self.runs.open(placement);
         let mut indexes = Vec::new();
         for run in open {
             indexes.push(run.resource_index().to_owned());

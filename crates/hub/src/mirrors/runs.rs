@@ -93,6 +93,11 @@ impl RunMirrors {
         values(self.runs.by(self.by_placement, &placement.to_string()))
     }
 
+    /// The runs of a placement that have not ended.
+    pub fn open(&self, placement: &ObjectKey) -> impl Iterator<Item = Arc<Run>> + use<> {
+        self.of(placement).into_iter().filter(|run| !run.rival.ended)
+    }
+
     /// Whether a run that has not ended recorded an override snapshot for a cluster.
     pub fn name_override(&self, snapshot: &ObjectKey) -> bool {
         self.runs.all().iter().filter(|(_, run)| !run.rival.ended).any(|(_, run)| {

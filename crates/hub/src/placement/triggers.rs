@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 
 use super::selectable::{Selectable, kind_served};
 use super::{Queues, ScopeMirrors, placements};
-use crate::mirrors::{Mirrors, Placement, Policy, ResourceSnapshot, Versioned};
+use crate::mirrors::{Mirrors, Placement, Policy, ResourceSnapshot, Run, Versioned};
 use crate::status_cost::StatusCost;
 
 /// Between two passes that only repeat another wording.
@@ -46,7 +46,9 @@ pub(super) fn listen(
     let cost = cost.clone();
     let bindings =
         mirrors.bindings.subscribe(move |change| binding(&waker, &scope, &window, &cost, change));
-    vec![placements, policies, snapshots, bindings]
+    let waker = queue.clone();
+    let runs = mirrors.runs.runs.subscribe(move |change| run(&waker, change));
+    vec![placements, policies, snapshots, bindings, runs]
 }
 
 /// Wakes placements whose copy of the status is gone.
@@ -115,14 +117,24 @@ fn binding(
             queue.add_with(placement, change.origin.priority());
         }
         BindingChange::Status => {
-            // The end of a rollout is told at once: somebody waits for it.
-            if scope.count_moving_of(&placement) == 0 {
+            // The end of a rollout is told at once: somebody waits for it. Between two clusters
+            // of a run nothing moves either, and there is more to come.
+            let has_run = scope.runs.open(&placement).next().is_some();
+            if scope.count_moving_of(&placement) == 0 && !has_run {
                 queue.add(placement);
             } else {
                 let rows = scope.count_bindings_of(&placement);
                 window.add(queue, placement, cost.pass(rows), cost.window(rows));
             }
         }
+    }
+}
+
+/// What the last clusters of a run brought may still wait when the run has ended.
+fn run(queue: &Queue<ObjectKey>, change: &Change<Run>) {
+    let Some(old) = change.old.as_ref().filter(|old| !old.rival.ended) else { return };
+    if change.new.as_ref().is_none_or(|new| new.rival.ended) {
+        queue.add(old.placement.clone());
     }
 }
 

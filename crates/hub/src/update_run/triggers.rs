@@ -5,7 +5,6 @@
 //! batching window, so that one pass covers several of them. Changes of placement, policy
 //! and cluster labels are noticed at once too, so that a run that cannot go on says so early.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use flagship_api::names::ObjectKey;
@@ -127,7 +126,7 @@ impl Waker {
             _ => true,
         };
         let placement = binding.placement_key();
-        for run in self.open_runs(&placement).filter(|run| should_wake(run)) {
+        for run in self.scope.runs.open(&placement).filter(|run| should_wake(run)) {
             let rows = self.scope.count_bindings_of(&placement);
             let (cost, apart) = (self.cost.pass(rows), self.cost.window(rows));
             self.window.add(&self.queue, PlacedKey::from(&*run), cost, apart);
@@ -171,12 +170,7 @@ impl Waker {
     }
 
     fn wake(&self, placement: &ObjectKey) {
-        self.open_runs(placement).for_each(|run| self.queue.add(PlacedKey::from(&*run)));
-    }
-
-    /// The unfinished runs of a placement.
-    fn open_runs(&self, placement: &ObjectKey) -> impl Iterator<Item = Arc<Run>> + use<> {
-        self.scope.runs.of(placement).into_iter().filter(|run| !run.rival.ended)
+        self.scope.runs.open(placement).for_each(|run| self.queue.add(PlacedKey::from(&*run)));
     }
 }
 
