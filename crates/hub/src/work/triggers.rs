@@ -11,7 +11,7 @@ use flagship_rules::work::triggers::{
 };
 use flagship_rules::work::{Placement as Says, Work};
 use flagship_runtime::queue::Priority;
-use flagship_runtime::reflector::{Change, Subscription};
+use flagship_runtime::reflector::{Change, Origin, Subscription};
 
 use crate::mirrors::{
     Cluster, Mirrors, OverrideSnapshot, Placement, ResourceSnapshot, ScopeMirrors, Versioned,
@@ -95,9 +95,13 @@ fn work<S: Scoped>(queue: &PerPlacement, scope: &ScopeMirrors, change: &Change<V
         heirs.for_each(|binding| queue.add(PlacedKey::from(&*binding)));
     }
     if let Some(binding) = scope.bindings.get(&owner) {
-        // What members answer is told before more is sent out: a thousand Works that are still to
-        // be written would keep those waiting whose part is done.
-        queue.add_with(PlacedKey::from(&*binding), Priority::High);
+        // A member's answer is handled before further Works are written: else the status of a
+        // binding waits behind a thousand Works of others. Answers in a list came long ago.
+        let priority = match change.origin {
+            Origin::Listed => Priority::Normal,
+            Origin::Watched => Priority::High,
+        };
+        queue.add_with(PlacedKey::from(&*binding), priority);
     }
 }
 

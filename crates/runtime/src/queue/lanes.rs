@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// How urgent a key is. The first is served first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {
-    /// A person waits for it.
+    /// A person waits for it, or a member has answered.
     High,
     /// Ordinary events and retries.
     Normal,
