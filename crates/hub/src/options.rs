@@ -162,8 +162,8 @@ impl Options {
         self.max_concurrent_placements.div_ceil(10)
     }
 
-    /// Members that are looked at side by side: as many as KubeFleet has, and more in fleets
-    /// that are larger than it takes, for a pass mostly waits for the API server.
+    /// Members that are looked at side by side. Up to 200 clusters as many as KubeFleet looks at;
+    /// beyond that a quarter of the fleet, since a pass mostly waits for the API server.
     pub fn membership_workers(&self) -> usize {
         match self.max_fleet_size {
             ..=200 => self.max_fleet_size.div_ceil(100),

@@ -76,10 +76,10 @@ impl Shell {
         let seen = observe(&self.cx, &self.mirrors, cluster).await?;
         let plan = membership::plan(&seen.observed);
         if plan.actions.contains(&Action::CreateNamespace)
-            && !self.is_there(&seen.cluster.precondition).await?
+            && !self.is_still_a_member(&seen.cluster.precondition).await?
         {
             // The mirror is behind; what it shows next wakes the key.
-            return Ok(Outcome::Done);
+            return Ok(Outcome::Done.having_caught_up(caught_up));
         }
         let mut pass = Pass {
             seen: &seen,
@@ -108,10 +108,10 @@ impl Shell {
         Ok(next.having_caught_up(caught_up))
     }
 
-    /// Asks the server itself whether the MemberCluster is there and not leaving: the API server
-    /// removes a namespace whose owner is gone at once, which would wake the next pass, and so on
-    /// for as long as the mirror is behind.
-    async fn is_there(&self, known: &Precondition) -> Result<bool, ClientError> {
+    /// Asks the API server whether the MemberCluster exists and is not being deleted. The garbage
+    /// collector deletes a namespace whose owner is gone, which wakes the next pass: without this
+    /// a hub with a late mirror would create the namespace again and again.
+    async fn is_still_a_member(&self, known: &Precondition) -> Result<bool, ClientError> {
         let members = self.cx.client.of_type(ResourceType::of::<MemberCluster>()).metadata_only();
         let found: Option<PartialObjectMeta<MemberCluster>> = members.find(&known.key).await?;
         Ok(found.is_some_and(|found| {

@@ -85,4 +85,25 @@ mod tests {
         let said = |binding: &mut Binding| binding.status.conditions[0].statement_mut().clone();
         assert!(Arc::ptr_eq(&said(&mut one), &said(&mut other)));
     }
+
+    #[test]
+    fn the_status_of_a_placement_shares_what_its_bindings_and_works_say() {
+        let shared = SharedParts::default();
+        let mut bound = binding();
+        shared.in_binding(&mut bound);
+        let conditions = || binding().status.conditions;
+        let mut status = PlacementStatus { conditions: conditions(), ..Default::default() };
+        shared.in_status(&mut status);
+        let mut works = [(); 2].map(|()| Work { conditions: conditions(), ..Work::default() });
+        works.iter_mut().for_each(|work| shared.in_work(work));
+        let statement = bound.status.conditions[0].statement_mut().clone();
+        assert!(Arc::ptr_eq(&statement, status.conditions[0].statement_mut()));
+        assert!(Arc::ptr_eq(&statement, works[1].conditions[0].statement_mut()));
+        assert!(Arc::ptr_eq(&works[0].stamp, &works[1].stamp));
+        let mut policy = PolicySnapshot::default();
+        policy.status.target_clusters = vec![Arc::default()];
+        shared.in_policy(&mut policy);
+        let decided = &policy.status.target_clusters[0];
+        assert!(Arc::ptr_eq(decided, &bound.spec.cluster_decision));
+    }
 }

@@ -625,7 +625,7 @@ impl<S: Scoped> Shell<S> {
         precondition: &Precondition,
         signal: &SignalStart,
         generation: i64,
-        conditions: &[flagship_api::condition::Condition],
+        conditions: &[Condition],
     ) -> Result<(), ClientError> {
         let mut conditions = conditions.to_vec();
         signal.give(&mut conditions, generation, self.cx.env.now());

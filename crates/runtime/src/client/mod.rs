@@ -229,8 +229,8 @@ impl Client {
     pub(crate) async fn ask_plainly(&self, call: Call<'_>) -> Result<Bytes, Refused> {
         self.wait_for_rate_limit().await;
         let object = call.object.clone();
-        // On the heap while it lasts: whoever asks now and then is a task that mostly waits, and
-        // a task has room for all it ever does.
+        // Boxed: a task is as large as the largest future it awaits, and most tasks that make
+        // requests mostly sleep.
         let whole = Box::pin(async {
             let response = self.exchange(call).await.map_err(Refused::unanswered)?;
             match response {

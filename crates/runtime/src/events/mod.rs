@@ -122,7 +122,8 @@ impl Recorder {
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(mut writer) = writer else { return };
         while let Some(note) = writer.notes.recv().await {
-            // On the heap while it lasts: nobody writes most of the time.
+            // Boxed: a task is as large as the largest future it awaits, and this one mostly
+            // sleeps.
             Box::pin(writer.write(note)).await;
         }
     }

@@ -205,7 +205,8 @@ where
 
     /// Lists through a watch, and goes on with the same watch.
     async fn stream(&mut self) -> Result<Phase, Turn> {
-        // What only begins a watch is on the heap: a mirror is a task that mostly waits for one.
+        // Boxed: a task is as large as the largest future it awaits, and this one mostly waits
+        // for the next event.
         let opened = Box::pin(self.open(&WatchFrom::StreamedList)).await;
         let (mut watch, end) = match opened {
             Ok(opened) => opened,
