@@ -4,10 +4,10 @@
 //! KubeFleet's can be measured beside ours by the same program. What is made is named `bench-*`
 //! and removed at the end.
 //!
-//! `fake_members` plays the members, `scenarios` creates and waits, `behind` sees how long
+//! `fake_members` plays the members, `scenarios` creates and waits, `binding_delays` sees how long
 //! bindings take to follow their Works, `requests` reads what the API server counted meanwhile.
 
-mod behind;
+mod binding_delays;
 mod fake_members;
 mod requests;
 mod scenarios;

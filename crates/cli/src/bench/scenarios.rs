@@ -24,7 +24,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::behind::Behind;
+use super::binding_delays::BindingDelays;
 use super::fake_members::{FakeMembers, STAGE};
 use super::requests::{Counters, Requests};
 use super::{Measured, Scenario, Size};
@@ -48,7 +48,7 @@ pub struct Scenarios<'a> {
     /// Changes seen so far.
     changes: Arc<AtomicU64>,
     /// How long bindings take to follow their Works.
-    behind: Arc<Behind>,
+    delays: Arc<BindingDelays>,
     /// What comes to pass, as it is seen.
     ends: mpsc::UnboundedReceiver<End>,
     /// What was said last of each object and condition, and when it was seen. Names are not
@@ -78,7 +78,7 @@ impl<'a> Scenarios<'a> {
     pub fn new(client: Client, env: Env, size: Size, told: &'a dyn Fn(&str)) -> Self {
         let (sender, ends) = mpsc::unbounded_channel();
         let changes = Arc::new(AtomicU64::new(0));
-        let behind = Arc::new(Behind::default());
+        let delays = Arc::new(BindingDelays::default());
         let mut watching = JoinSet::new();
         let end = |sender: &mpsc::UnboundedSender<End>,
                    name: &str,
@@ -103,11 +103,11 @@ impl<'a> Scenarios<'a> {
             let conditions = one.status.as_ref().map(|status| &*status.conditions);
             end(&sender, name.unwrap_or_default(), conditions.unwrap_or_default(), SUCCEEDED, at);
         }));
-        let (said, so) = (behind.clone(), behind.clone());
+        let (of_bindings, of_works) = (delays.clone(), delays.clone());
         watching.spawn(watch(&client, &env, &changes, move |one: &ClusterResourceBinding| {
-            said.binding(one);
+            of_bindings.binding(one);
         }));
-        watching.spawn(watch(&client, &env, &changes, move |one: &Work| so.work(one)));
+        watching.spawn(watch(&client, &env, &changes, move |one: &Work| of_works.work(one)));
         Self {
             client,
             env,
@@ -115,7 +115,7 @@ impl<'a> Scenarios<'a> {
             told,
             members: None,
             changes,
-            behind,
+            delays,
             ends,
             ended: BTreeMap::new(),
             _watching: watching,
@@ -166,7 +166,7 @@ impl<'a> Scenarios<'a> {
         restart: Option<&str>,
     ) -> anyhow::Result<Measured> {
         let before = self.changes.load(Ordering::Relaxed);
-        self.behind.take_longest();
+        self.delays.take_longest();
         let (placements, runs) = (self.size.placements.into(), self.size.runs.into());
         let took = match scenario {
             Scenario::S1 => self.placements(scenario, 1, false).await?,
@@ -184,7 +184,7 @@ impl<'a> Scenarios<'a> {
             Scenario::S7 => self.runs(scenario, runs, true).await?,
         };
         let changes = self.changes.load(Ordering::Relaxed) - before;
-        let behind = self.behind.take_longest();
+        let behind = self.delays.take_longest();
         Ok(Measured::of(scenario, took, behind, changes, self.requests.take()))
     }
 

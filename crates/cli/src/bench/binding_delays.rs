@@ -15,18 +15,18 @@ use tokio::time::Instant;
 
 /// What was seen of Works and of the bindings that they belong to.
 #[derive(Default)]
-pub struct Behind(Mutex<State>);
+pub struct BindingDelays(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// Bindings whose Work is available and that do not say so yet, and since when.
-    waiting: BTreeMap<String, Instant>,
+    /// Bindings whose Work is available, and since when.
+    works: BTreeMap<String, Instant>,
     /// Bindings that say so.
-    available: BTreeSet<String>,
+    bindings: BTreeSet<String>,
     longest: Option<Duration>,
 }
 
-impl Behind {
+impl BindingDelays {
     /// A Work was seen.
     pub fn work(&self, seen: &Work) {
         let labels = seen.metadata.labels.as_ref();
@@ -34,7 +34,7 @@ impl Behind {
         let conditions = seen.status.as_ref().map(|status| &*status.conditions);
         let at = Generation::of(&seen.metadata);
         let is_available = conditions.is_some_and(|said| said.is_true_at(work::AVAILABLE, at));
-        self.is_so(of, is_available);
+        self.work_is_available(of, is_available);
     }
 
     /// A binding was seen.
@@ -42,27 +42,27 @@ impl Behind {
         let Some(name) = &seen.metadata.name else { return };
         let conditions = seen.status.as_ref().map(|status| &*status.conditions);
         let at = Generation::of(&seen.metadata);
-        self.is_said(name, conditions.is_some_and(|said| said.is_true_at(binding::AVAILABLE, at)));
+        let is_available = conditions.is_some_and(|said| said.is_true_at(binding::AVAILABLE, at));
+        self.binding_is_available(name, is_available);
     }
 
-    fn is_so(&self, binding: &str, is_available: bool) {
+    fn work_is_available(&self, binding: &str, is_available: bool) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !is_available {
-            state.waiting.remove(binding);
-        } else if !state.available.contains(binding) {
-            state.waiting.entry(binding.to_owned()).or_insert_with(Instant::now);
+        if is_available {
+            state.works.entry(binding.to_owned()).or_insert_with(Instant::now);
+        } else {
+            state.works.remove(binding);
         }
     }
 
-    fn is_said(&self, binding: &str, is_available: bool) {
+    fn binding_is_available(&self, name: &str, is_available: bool) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !is_available {
-            state.available.remove(binding);
-            return;
+            state.bindings.remove(name);
+        } else if state.bindings.insert(name.to_owned()) {
+            let took = state.works.get(name).map(Instant::elapsed);
+            state.longest = state.longest.max(took);
         }
-        state.available.insert(binding.to_owned());
-        let took = state.waiting.remove(binding).map(|since| since.elapsed());
-        state.longest = state.longest.max(took);
     }
 
     /// The longest time so far, and begins to count anew.
@@ -77,20 +77,28 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_binding_that_is_furthest_behind_its_work_is_told() {
-        let behind = Behind::default();
+        let delays = BindingDelays::default();
         let second = Duration::from_secs(1);
-        behind.is_so("slow", true);
+        delays.work_is_available("slow", true);
         tokio::time::sleep(second).await;
-        behind.is_so("slow", true);
-        behind.is_so("changed-again", true);
-        behind.is_so("changed-again", false);
+        delays.work_is_available("slow", true);
+        delays.work_is_available("changed-again", true);
+        delays.work_is_available("changed-again", false);
         // Seen before its Work was.
-        behind.is_said("early", true);
-        behind.is_so("early", true);
+        delays.binding_is_available("early", true);
+        delays.work_is_available("early", true);
         tokio::time::sleep(second).await;
-        behind.is_said("slow", true);
-        behind.is_said("changed-again", true);
-        assert_eq!(behind.take_longest(), Some(2 * second));
-        assert_eq!(behind.take_longest(), None);
+        delays.binding_is_available("slow", true);
+        delays.binding_is_available("changed-again", true);
+        assert_eq!(delays.take_longest(), Some(2 * second));
+        assert_eq!(delays.take_longest(), None);
+        // Another version, whose Work is seen before the binding that asks for it.
+        delays.work_is_available("slow", false);
+        delays.work_is_available("slow", true);
+        tokio::time::sleep(second).await;
+        delays.binding_is_available("slow", false);
+        delays.binding_is_available("slow", true);
+        delays.binding_is_available("slow", true);
+        assert_eq!(delays.take_longest(), Some(second));
     }
 }
