@@ -254,8 +254,13 @@ fn campaign(asked: &Asked) -> bool {
             return false;
         }
     };
+    let asked_for = asked.from..asked.from.saturating_add(seeds);
+    if lock(&report).told.iter().any(|seed| !asked_for.contains(seed)) {
+        say("--resume: the file holds seeds of another campaign");
+        return false;
+    }
     let next = AtomicU64::new(0);
-    let keep_sums = || {
+    let save = || {
         if let Some(path) = &asked.resume
             && let Err(wrong) = keep_sums(&lock(&report), began.elapsed(), path)
         {
@@ -289,7 +294,7 @@ fn campaign(asked: &Asked) -> bool {
                 let line = lock(&report).progress(seeds, began.elapsed());
                 drop(write!(std::io::stderr(), "\r{line}"));
                 if kept.elapsed() > KEPT_EVERY {
-                    keep_sums();
+                    save();
                     kept = clock();
                 }
             }
@@ -299,7 +304,7 @@ fn campaign(asked: &Asked) -> bool {
         }
         finished.store(true, Ordering::Relaxed);
     });
-    keep_sums();
+    save();
     let report = lock(&report);
     let text = report.text(began.elapsed()) + &memory();
     say(&format!("\n{text}"));
@@ -324,7 +329,7 @@ fn resumed(path: &Path) -> Result<Report, String> {
 
 /// Keeps the sums so far, all or nothing.
 fn keep_sums(report: &Report, spent: Duration, path: &Path) -> Result<(), String> {
-    let sums = Report { before: report.before + spent, ..report.clone() };
+    let sums = Report { spent_before: report.spent_before + spent, ..report.clone() };
     let beside = path.with_extension("new");
     let text = serde_json::to_vec(&sums).map_err(|error| error.to_string())?;
     let written = std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path));

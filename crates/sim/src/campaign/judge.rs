@@ -493,3 +493,30 @@ fn pretty(json: &[u8]) -> String {
     }
     format!("{value:#}")
 }
+
+#[cfg(test)]
+mod tests {
+    use flagship_store::env::Env;
+    use tokio::sync::mpsc::unbounded_channel;
+
+    use super::*;
+    use crate::testing::CLUSTER;
+
+    #[test]
+    fn calls_without_a_pause_between_them_break_a_law() {
+        let clock = Env::simulated(1).clock;
+        let plan = Arc::new(FaultPlan::new(1, clock.clone(), Vec::new()));
+        let judge = Judge::new(plan, clock, CLUSTER, unbounded_channel().0, false);
+        judge.inner().members = 2;
+        let (cluster, who, verb) = ("hub", "hub0", "create");
+        let call =
+            Call { cluster, who, verb, resource: "namespaces", namespace: "", name: "fleet" };
+        let most = ENDLESS + 2 * ENDLESS_OF_A_MEMBER;
+        (1..most).for_each(|_| drop(judge.at(Point::Request, &call)));
+        assert_eq!(judge.inner().violation, None);
+        judge.at(Point::Request, &call);
+        let broken = judge.inner().violation.clone().expect("one call too many");
+        assert_eq!(broken.law, "S16");
+        assert_eq!(broken.what, "20800 calls at one moment, the last: hub0 create namespaces");
+    }
+}

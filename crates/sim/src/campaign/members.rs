@@ -204,7 +204,7 @@ impl Members {
             let Some(stored) = self.hub.store().get(WORK, work) else { return };
             let object: Value = serde_json::from_slice(&stored.json).unwrap_or_default();
             let generation = object["metadata"]["generation"].as_i64().unwrap_or(0);
-            let said = self.true_word(member, said);
+            let said = self.what_it_reports(member, said);
             let now = self.now();
             let condition = |kind: &str, status: &str, reason: &str| {
                 let about = if said == Said::Worked { generation - 1 } else { generation };
@@ -235,9 +235,9 @@ impl Members {
         }
     }
 
-    /// What a member says instead if it is down, or if nothing goes wrong any more: a report that
-    /// is on its way since before may say otherwise.
-    fn true_word(&self, member: &str, said: Said) -> Said {
+    /// What a member reports: that all is well once faults have ended, whatever it was about to
+    /// say, and that it fails while it is down.
+    fn what_it_reports(&self, member: &str, said: Said) -> Said {
         let state = self.state();
         let down = state.down.get(member).is_some_and(|n| *n > 0);
         match said {

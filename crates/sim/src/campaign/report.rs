@@ -15,7 +15,7 @@ pub struct Report {
     /// Which seeds were told.
     pub told: BTreeSet<u64>,
     /// How long it took until it was last interrupted.
-    pub before: Duration,
+    pub spent_before: Duration,
     /// Calls to API servers.
     pub calls: u64,
     /// Writes that were accepted.
@@ -57,7 +57,7 @@ impl Report {
     }
 
     fn rate(&self, spent: Duration) -> f64 {
-        self.told.len() as f64 / (self.before + spent).as_secs_f64().max(0.001)
+        self.told.len() as f64 / (self.spent_before + spent).as_secs_f64().max(0.001)
     }
 
     /// One line, for a terminal that is watched.
@@ -82,7 +82,7 @@ impl Report {
             "{} seeds in {:.0} s ({rate:.1} a second), {:.1} virtual hours\n\
              {} calls, {} writes accepted, laws asked {} times, {} faults injected\n",
             self.told.len(),
-            (self.before + spent).as_secs_f64(),
+            (self.spent_before + spent).as_secs_f64(),
             self.seconds as f64 / 3600.0,
             self.calls,
             self.writes,

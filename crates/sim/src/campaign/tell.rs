@@ -14,7 +14,7 @@ use flagship_rules::update_run::lifecycle::has_ended;
 use flagship_runtime::env::{Env, SkewedClock};
 use flagship_runtime::metrics::Metrics;
 use flagship_store::env::{Env as ServerEnv, FaultPlan, Trace};
-use futures::future::{Either, select};
+use futures::future::select;
 use jiff::SignedDuration;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::unbounded_channel;
@@ -102,28 +102,25 @@ pub async fn tell(story: &Story, host: &ClusterHost, in_words: bool) -> Told {
         people.register(member).await.expect("an empty hub takes it");
         members.start(member.clone());
     }
-    sleep(Duration::from_secs(JOINING)).await;
-    plan.replace(story.faults.iter().map(|fault| fault.rule.clone()).collect());
     let telling = async {
+        sleep(Duration::from_secs(JOINING)).await;
+        plan.replace(story.faults.iter().map(|fault| fault.rule.clone()).collect());
         happen(story, &judge, &people, &members, &processes).await;
-        heal(&judge, &people, &members).await
-    };
-    let endless = judge.endless.notified();
-    let rests = match select(std::pin::pin!(telling), std::pin::pin!(endless)).await {
-        Either::Left((rests, _)) => rests,
-        Either::Right(_) => Ok(()),
-    };
-    if judge.inner().violation.is_none() {
-        match rests {
-            Ok(()) => end::at_rest(story, &judge, &fleet, &metrics),
-            Err(what) => judge.broken("S16", what),
+        let rests = heal(&judge, &people, &members).await;
+        if judge.inner().violation.is_none() {
+            match rests {
+                Ok(()) => end::at_rest(story, &judge, &fleet, &metrics),
+                Err(what) => judge.broken("S16", what),
+            }
         }
-    }
-    // Whether a member is heard of, a hub decides by its own clock when it starts.
-    let in_time = story.hubs.iter().all(|offset| *offset == 0) && judge.inner().skew.is_zero();
-    if in_time && judge.inner().violation.is_none() {
-        processes.restarted(&judge).await;
-    }
+        // Whether a member is heard of, a hub decides by its own clock when it starts.
+        let in_time = story.hubs.iter().all(|offset| *offset == 0) && judge.inner().skew.is_zero();
+        if in_time && judge.inner().violation.is_none() {
+            processes.restarted(&judge).await;
+        }
+    };
+    // A story in which controllers answer each other without end has broken S16 by then.
+    select(std::pin::pin!(telling), std::pin::pin!(judge.endless.notified())).await;
     let mut inner = judge.inner();
     Told {
         hash: trace.hash(),
