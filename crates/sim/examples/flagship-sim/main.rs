@@ -17,6 +17,7 @@
 mod real;
 
 use std::io::Write;
+use std::ops::Range;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -86,20 +87,19 @@ struct Asked {
 }
 
 fn main() -> ExitCode {
-    let asked = match Asked::read(std::env::args().skip(1)) {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if words.iter().any(|word| word == "--help" || word == "-h") {
+        say(HELP);
+        return ExitCode::SUCCESS;
+    }
+    let asked = match Asked::read(words.into_iter()) {
         Ok(asked) => asked,
-        Err(wrong) => {
-            say(&format!("{wrong}\n\n{HELP}"));
-            return ExitCode::from(2);
-        }
+        Err(wrong) => return refused(&format!("{wrong}; --help lists the options")),
     };
     let done = if let Some(path) = &asked.replay {
         match stored(path) {
             Ok(story) => in_words(&story, asked.calls.as_deref()),
-            Err(wrong) => {
-                say(&wrong);
-                return ExitCode::from(2);
-            }
+            Err(wrong) => return refused(&wrong),
         }
     } else if let Some(seed) = asked.seed {
         let story = draw(seed, asked.shape());
@@ -123,17 +123,56 @@ fn main() -> ExitCode {
     if done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// A call that cannot be taken.
+fn refused(why: &str) -> ExitCode {
+    drop(writeln!(std::io::stderr(), "{why}"));
+    ExitCode::from(2)
+}
+
+/// Options that decide what the program does, and those that go with them. The first that are
+/// given decide; where none is it is a campaign.
+const WORK: [(&[&str], &[&str]); 8] = [
+    (&["--replay"], &["--calls"]),
+    (&["--seed"], &["--calls", "--write", "--small"]),
+    (&["--real"], &["--seeds", "--from"]),
+    (&["--disk"], &["--seeds", "--from"]),
+    (&["--traces"], &["--write"]),
+    (&["--members"], &["--hours", "--from"]),
+    (&["--bug", "--bugs"], &["--seeds", "--from", "--small", "--regressions"]),
+    (&[], &["--seeds", "--from", "--workers", "--small", "--report", "--resume", "--regressions"]),
+];
+
+/// Refuses options that would be ignored.
+fn fit_together(given: &[String]) -> Result<(), String> {
+    let is_given = |option: &&str| given.iter().any(|word| word == option);
+    let work = WORK.iter().find(|(decides, _)| decides.is_empty() || decides.iter().any(is_given));
+    let Some((decides, with)) = work else { return Ok(()) };
+    let fits = |word: &str| decides.contains(&word) || with.contains(&word);
+    match (given.iter().find(|word| !fits(word)), decides.first()) {
+        (None, _) => Ok(()),
+        (Some(stray), None) => Err(format!("{stray} does not go with a campaign")),
+        (Some(stray), Some(decides)) => Err(format!("{stray} does not go with {decides}")),
+    }
+}
+
 impl Asked {
     fn read(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
         let mut asked = Self::default();
+        let mut given = Vec::new();
         while let Some(word) = words.next() {
+            given.push(word.clone());
             let mut value = || words.next().ok_or(format!("{word} needs a value"));
-            let number =
-                |text: String| text.parse::<u64>().map_err(|_| format!("{text} is no number"));
+            let number = |text: String| {
+                text.parse::<u64>().map_err(|_| format!("{word}: {text} is no number"))
+            };
+            let some = |text: String| match number(text)? {
+                0 => Err(format!("{word}: none is too few")),
+                count => Ok(count),
+            };
             match word.as_str() {
-                "--seeds" => asked.seeds = Some(number(value()?)?),
+                "--seeds" => asked.seeds = Some(some(value()?)?),
                 "--from" => asked.from = number(value()?)?,
-                "--workers" => asked.workers = usize::try_from(number(value()?)?).ok(),
+                "--workers" => asked.workers = usize::try_from(some(value()?)?).ok(),
                 "--small" => asked.small = true,
                 "--disk" => asked.disk = true,
                 "--real" => asked.real = Some(value()?.into()),
@@ -156,6 +195,7 @@ impl Asked {
                 _ => return Err(format!("{word} is no option")),
             }
         }
+        fit_together(&given)?;
         Ok(asked)
     }
 
@@ -228,7 +268,8 @@ fn in_words(story: &Story, calls: Option<&Path>) -> bool {
 
 fn stored(path: &Path) -> Result<Story, String> {
     let text = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", path.display()))
+    let read = serde_json::from_slice(&text);
+    read.map_err(|error| format!("{}: this is no stored story: {error}", path.display()))
 }
 
 /// Writes a story to a file, from which it can be told again.
@@ -255,8 +296,20 @@ fn campaign(asked: &Asked) -> bool {
         }
     };
     let asked_for = asked.from..asked.from.saturating_add(seeds);
-    if lock(&report).told.iter().any(|seed| !asked_for.contains(seed)) {
-        say("--resume: the file holds seeds of another campaign");
+    if let Some(seed) = lock(&report).told.iter().find(|seed| !asked_for.contains(seed)) {
+        let Range { start, end } = asked_for;
+        say(&format!(
+            "--resume: the file holds seed {seed}, and this campaign tells {start} to {}; give it \
+             the --from and --seeds that it began with, or another file",
+            end - 1
+        ));
+        return false;
+    }
+    // A campaign whose sums cannot be kept is not begun.
+    if let Some(path) = &asked.resume
+        && let Err(wrong) = keep_sums(&lock(&report), Duration::ZERO, path)
+    {
+        say(&format!("--resume: {wrong}"));
         return false;
     }
     let next = AtomicU64::new(0);
@@ -475,7 +528,7 @@ fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-#[allow(clippy::print_stdout, reason = "a program that prints its report")]
+/// Whoever reads may have seen enough, as `head` has.
 fn say(text: &str) {
-    println!("{text}");
+    drop(writeln!(std::io::stdout(), "{text}"));
 }

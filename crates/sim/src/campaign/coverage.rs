@@ -23,6 +23,9 @@ pub const HAPPENINGS: [&str; 11] = [
     "leave",
 ];
 
+/// Pairs that were never met and are told one by one.
+const TOLD: usize = 40;
+
 /// Counts of a story or of a whole campaign.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Coverage {
@@ -86,7 +89,12 @@ impl Coverage {
         if never.is_empty() {
             text.push('\n');
         } else {
+            let more = never.len().saturating_sub(TOLD);
+            never.truncate(TOLD);
             text += &format!(", never met:\n  {}\n", never.join("\n  "));
+            if more > 0 {
+                text += &format!("  and {more} more\n");
+            }
         }
         text
     }
