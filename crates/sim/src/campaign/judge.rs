@@ -502,8 +502,8 @@ mod tests {
     use super::*;
     use crate::testing::CLUSTER;
 
-    #[test]
-    fn calls_without_a_pause_between_them_break_a_law() {
+    #[tokio::test(start_paused = true)]
+    async fn calls_without_a_pause_between_them_break_a_law() {
         let clock = Env::simulated(1).clock;
         let plan = Arc::new(FaultPlan::new(1, clock.clone(), Vec::new()));
         let judge = Judge::new(plan, clock, CLUSTER, unbounded_channel().0, false);
