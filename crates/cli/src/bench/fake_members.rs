@@ -11,29 +11,30 @@ use flagship_api::condition::{Conditions, Generation, draft};
 use flagship_api::condition_type::{member_cluster, work as kind};
 use flagship_api::names::{ObjectKey, member_namespace};
 use flagship_api::work::Work;
-use flagship_runtime::client::{Client, ClientError, Selection, key_of};
+use flagship_runtime::client::{Client, ClientError, Listed, ResourceType, Selection, key_of};
 use flagship_runtime::env::Env;
 use flagship_runtime::reflector::Reflector;
 use futures::stream::{self, StreamExt, TryStreamExt};
+use kube::core::PartialObjectMeta;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 /// What names of members begin with.
-pub const PREFIX: &str = "bench-";
+const PREFIX: &str = "bench-";
 /// The label that places a member in a stage.
 pub const STAGE: &str = "bench.flagship.dev/stage";
 /// Requests at once while members join and leave.
 const AT_ONCE: usize = 20;
 /// How often members say that they are alive; the hub expects it every minute.
 const HEARTBEAT: Duration = Duration::from_secs(30);
-/// How often a member looks whether it may join.
+/// How often a member looks whether it may join, and whether it is gone.
 const POLL: Duration = Duration::from_millis(100);
+/// How often it looks before it says once more that it has left.
+const LOOKS: u32 = 20;
 
 /// The members' tasks; they end when this is dropped.
 pub struct FakeMembers {
-    names: Vec<String>,
-    client: Client,
     _tasks: JoinSet<()>,
 }
 
@@ -56,36 +57,59 @@ impl FakeMembers {
             .buffer_unordered(AT_ONCE)
             .try_collect::<()>()
             .await?;
-        let (beating, beats, of) = (client.clone(), env.clone(), names.clone());
+        let (beating, beats, of) = (client.clone(), env.clone(), names);
         tasks.spawn(async move {
             loop {
                 tokio::time::sleep(HEARTBEAT).await;
                 for name in &of {
                     // One that is lost is made good by the next.
-                    drop(says_alive(&beating, &beats, name).await);
+                    drop(reports(&beating, &beats, name, "True").await);
                 }
             }
         });
         tasks.spawn(answer(client.clone(), env.clone(), answer_after));
-        Ok(Self { names, client: client.clone(), _tasks: tasks })
+        Ok(Self { _tasks: tasks })
     }
+}
 
-    /// Takes the members off the hub.
-    pub async fn leave(self) -> anyhow::Result<()> {
-        let Self { names, client, _tasks } = self;
-        for name in &names {
-            let key = ObjectKey::cluster(name);
-            let gone = client.of::<MemberCluster>().delete_anyway(&key, Default::default()).await;
-            match gone {
-                Ok(_) | Err(ClientError::NotFound { .. }) => {}
-                Err(error) => return Err(error).context(format!("cannot remove member {name}")),
-            }
-            // The hub lets it go when its agent says that it has left.
-            let left = agent(&Env::system(), "False");
-            let key = ObjectKey::namespaced(&member_namespace(name), name);
-            drop(client.of::<InternalMemberCluster>().patch_status_anyway(&key, left).await);
+/// Members of a bench that the hub knows, those of an earlier one too: placements of a bench
+/// choose all of them.
+pub async fn known(client: &Client) -> Result<Vec<String>, ClientError> {
+    let of_a_bench = Selection::all().with_labels(STAGE);
+    let members = client.of_type(ResourceType::of::<MemberCluster>()).metadata_only();
+    let listed: Listed<PartialObjectMeta<MemberCluster>> = members.list(&of_a_bench).await?;
+    Ok(listed.items.into_iter().filter_map(|member| member.metadata.name).collect())
+}
+
+/// Takes members off the hub, and waits until they are gone. Nobody may say any more that they
+/// are alive.
+pub async fn leave(client: &Client, env: &Env, names: &[String]) -> anyhow::Result<()> {
+    let leaving = stream::iter(names).map(|name| async move {
+        let gone = left(client, env, name).await;
+        gone.with_context(|| format!("cannot remove member {name}"))
+    });
+    leaving.buffer_unordered(AT_ONCE).try_collect().await
+}
+
+async fn left(client: &Client, env: &Env, name: &str) -> Result<(), ClientError> {
+    let members = client.of::<MemberCluster>();
+    let key = ObjectKey::cluster(name);
+    match members.delete_anyway(&key, Default::default()).await {
+        Ok(_) | Err(ClientError::NotFound { .. }) => {}
+        Err(error) => return Err(error),
+    }
+    loop {
+        // The hub lets it go when its agent says that it has left.
+        match reports(client, env, name, "False").await {
+            Ok(()) | Err(ClientError::NotFound { .. }) => {}
+            Err(error) => return Err(error),
         }
-        Ok(())
+        for _ in 0..LOOKS {
+            if members.find(&key).await?.is_none() {
+                return Ok(());
+            }
+            tokio::time::sleep(POLL).await;
+        }
     }
 }
 
@@ -114,7 +138,7 @@ async fn register(client: &Client, name: &str, stage: &str) -> anyhow::Result<()
 /// Joins as soon as the hub has a place for the member, and waits until the hub says so.
 async fn joined(client: &Client, env: &Env, name: &str) -> anyhow::Result<()> {
     loop {
-        match says_alive(client, env, name).await {
+        match reports(client, env, name, "True").await {
             Ok(()) | Err(ClientError::NotFound { .. }) => {}
             Err(error) => return Err(error).context(format!("member {name} cannot join")),
         }
@@ -128,10 +152,11 @@ async fn joined(client: &Client, env: &Env, name: &str) -> anyhow::Result<()> {
     }
 }
 
-async fn says_alive(client: &Client, env: &Env, name: &str) -> Result<(), ClientError> {
+/// Reports as the agent of a member that it has joined or left.
+async fn reports(client: &Client, env: &Env, name: &str, joined: &str) -> Result<(), ClientError> {
     let key = ObjectKey::namespaced(&member_namespace(name), name);
-    let alive = agent(env, "True");
-    client.of::<InternalMemberCluster>().patch_status_anyway(&key, alive).await.map(drop)
+    let status = agent(env, joined);
+    client.of::<InternalMemberCluster>().patch_status_anyway(&key, status).await.map(drop)
 }
 
 /// What the agent of a member reports.

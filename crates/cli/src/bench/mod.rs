@@ -1,8 +1,8 @@
 //! `flagship bench`: the scenarios that KubeFleet publishes, against any hub that speaks its API.
 //!
 //! Members are played from inside, so nothing but a hub and its API server is measured; a hub of
-//! KubeFleet's can be measured beside ours by the same program. What is made is named `bench-*`
-//! and removed at the end.
+//! KubeFleet's can be measured beside ours by the same program. What is made has a
+//! label, and is removed at the end or by the next bench.
 //!
 //! `fake_members` plays the members, `scenarios` creates and waits, `binding_delays` sees how long
 //! bindings take to follow their Works, `requests` reads what the API server counted meanwhile.
@@ -15,14 +15,18 @@ mod scenarios;
 mod stories;
 
 use std::io::{IsTerminal, Write};
+use std::pin::pin;
 use std::time::Duration;
 
+use anyhow::{anyhow, bail};
 use clap::{Args, ValueEnum};
 use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
+use futures::future::{Either, select};
 use serde::Serialize;
 use serde_json::json;
 
+use crate::agent::told_to_stop;
 use crate::commands::Connect;
 use requests::Requests;
 use scenarios::Scenarios;
@@ -30,7 +34,8 @@ use scenarios::Scenarios;
 /// Measure placements and update runs on any hub that speaks KubeFleet's API
 ///
 /// Members are played by this program, named bench-000 and so on; what is made is removed at the
-/// end. Scenarios, on objects of a namespace with a ConfigMap of 1 KiB and a Deployment:
+/// end, also when the program is told to stop. `flagship up` counts no requests from inside its
+/// process, so writes and reads are those of the bench alone there. Scenarios, on objects of a namespace with a ConfigMap of 1 KiB and a Deployment:
 ///   S1  one placement on all members, from its creation until it is Available
 ///   S2  as many placements at once as --placements says
 ///   S3  one more beside those
@@ -130,7 +135,7 @@ impl Bench {
             // Progress that cannot be shown is no failure.
             drop(write!(to, "{line:<70}{end}"));
         };
-        let measured = self.measure(client, Env::system(), &told).await?;
+        let measured = self.measure(client, Env::system(), &told, told_to_stop).await?;
         if self.json {
             let members = self.size.members;
             let all = json!({"members": members, "scenarios": measured});
@@ -141,15 +146,20 @@ impl Bench {
         Ok(0)
     }
 
-    /// Sets up, runs the scenarios in order, and removes what was made, also after a failure.
+    /// Sets up, runs the scenarios in order, and removes what was made, also after a failure or
+    /// when it is told to stop.
     async fn measure(
         &self,
         client: Client,
         env: Env,
         told: &dyn Fn(&str),
+        stop: impl AsyncFn(),
     ) -> anyhow::Result<Vec<Measured>> {
+        if self.scenarios.contains(&Scenario::S4) && self.restart.is_none() {
+            bail!("S4 restarts the hub: say how with --restart 'COMMAND'");
+        }
         let mut scenarios = Scenarios::new(client, env, self.size.clone(), told);
-        let measured = async {
+        let measuring = async {
             scenarios.set_up().await?;
             let mut measured = Vec::new();
             for &scenario in &self.scenarios {
@@ -157,11 +167,19 @@ impl Bench {
             }
             anyhow::Ok(measured)
         };
-        let measured = measured.await;
-        if !self.keep {
-            scenarios.clean_up().await?;
+        let measured = match select(pin!(measuring), pin!(stop())).await {
+            Either::Left((measured, _)) => measured,
+            Either::Right(_) => Err(anyhow!("stopped before the end")),
+        };
+        if self.keep {
+            return measured;
         }
-        measured
+        let cleaned = match select(pin!(scenarios.clean_up()), pin!(stop())).await {
+            Either::Left((cleaned, _)) => cleaned,
+            Either::Right(_) => Err(anyhow!("not all is removed; the next bench removes it")),
+        };
+        let measured = measured?;
+        cleaned.map(|()| measured)
     }
 }
 

@@ -84,6 +84,8 @@ impl Counters {
                     found.conflicts += count;
                 }
             }
+            // Discovery and the like.
+            let resource = if resource.is_empty() { "of no resource" } else { resource };
             *found.by.entry(format!("{verb} {resource}")).or_default() += count;
         }
         found

@@ -13,24 +13,27 @@ use flagship_api::names::ObjectKey;
 use flagship_api::placement::ClusterResourcePlacement;
 use flagship_api::staged_update::{ClusterStagedUpdateRun, ClusterStagedUpdateStrategy};
 use flagship_api::work::Work;
-use flagship_runtime::client::{Client, ClientError, Selection};
+use flagship_runtime::client::{Client, ClientError, Listed, ResourceType, Selection};
 use flagship_runtime::effects::Kind;
 use flagship_runtime::env::Env;
 use flagship_runtime::reflector::Reflector;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::core::PartialObjectMeta;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::binding_delays::BindingDelays;
-use super::fake_members::{FakeMembers, STAGE};
+use super::fake_members::{self, FakeMembers, STAGE};
 use super::requests::{Counters, Requests};
 use super::{Measured, Scenario, Size};
 
 /// What everything that is placed lives in, and what the strategy of runs is called.
-const NAME: &str = "bench";
+const NAME: &str = "flagship-bench";
+/// The label of everything a bench makes, so that it removes nothing else.
+const MADE: &str = "bench.flagship.dev/made";
 const AVAILABLE: &str = "ClusterResourcePlacementAvailable";
 const SCHEDULED: &str = "ClusterResourcePlacementScheduled";
 /// How often progress is told.
@@ -128,9 +131,14 @@ impl<'a> Scenarios<'a> {
 
     /// Members, something to place, and a strategy.
     pub async fn set_up(&mut self) -> anyhow::Result<()> {
+        self.clean_up().await?;
+        let key = ObjectKey::cluster(NAME);
+        if self.client.of::<Namespace>().find(&key).await?.is_some() {
+            bail!("namespace {NAME} is there, and no bench has made it: remove it first");
+        }
         (self.told)(&format!("{} members join", self.size.members));
         self.make::<Namespace>(json!({"apiVersion": "v1", "kind": "Namespace",
-            "metadata": {"name": NAME}}))
+            "metadata": {"name": NAME, "labels": {MADE: ""}}}))
             .await?;
         self.make::<ConfigMap>(json!({"apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": "settings", "namespace": NAME},
@@ -200,16 +208,44 @@ impl<'a> Scenarios<'a> {
         self.requests = counted.map(|(now, before)| now.since(before));
     }
 
-    /// Removes what was made.
-    pub async fn clean_up(mut self) -> anyhow::Result<()> {
-        (self.told)("removing what was made");
-        let standing = std::mem::take(&mut self.standing);
-        self.remove(&standing).await?;
-        if let Some(members) = self.members.take() {
-            members.leave().await?;
+    /// Removes what this bench made, and what an earlier one left, and waits until it is gone:
+    /// members that are still there would be measured, too.
+    pub async fn clean_up(&mut self) -> anyhow::Result<()> {
+        // From here on nobody says that members are alive.
+        self.members = None;
+        let placements = self.made_of::<ClusterResourcePlacement>().await?;
+        let runs = self.made_of::<ClusterStagedUpdateRun>().await?;
+        let members = fake_members::known(&self.client).await?;
+        let spaces = self.made_of::<Namespace>().await?;
+        if [&placements, &runs, &members, &spaces].iter().all(|made| made.is_empty()) {
+            return Ok(());
         }
+        (self.told)(&format!("removing {} members and what was placed", members.len()));
+        for name in &runs {
+            self.delete::<ClusterStagedUpdateRun>(name).await?;
+        }
+        self.remove(&placements).await?;
         self.delete::<ClusterStagedUpdateStrategy>(NAME).await?;
-        self.delete::<Namespace>(NAME).await
+        for name in &spaces {
+            self.delete::<Namespace>(name).await?;
+        }
+        let gone = async {
+            fake_members::leave(&self.client, &self.env, &members).await?;
+            while !self.made_of::<Namespace>().await?.is_empty() {
+                tokio::time::sleep(TICK / 10).await;
+            }
+            anyhow::Ok(())
+        };
+        let what = format!("{} members and namespace {NAME} are gone", members.len());
+        self.in_time(&what, gone).await?
+    }
+
+    /// Objects of a kind that a bench has made.
+    async fn made_of<K: Kind>(&self) -> anyhow::Result<Vec<String>> {
+        let objects = self.client.of_type(ResourceType::of::<K>()).metadata_only();
+        let made = Selection::all().with_labels(MADE);
+        let listed: Listed<PartialObjectMeta<K>> = objects.list(&made).await?;
+        Ok(listed.items.into_iter().filter_map(|object| object.metadata.name).collect())
     }
 
     /// The placements that S3 and S4 stand beside, unless S2 has made them.
@@ -419,7 +455,7 @@ impl<'a> Scenarios<'a> {
 /// An object of KubeFleet's API.
 fn ours(kind: &str, name: &str, spec: Value) -> Value {
     json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": kind,
-        "metadata": {"name": name}, "spec": spec})
+        "metadata": {"name": name, "labels": {MADE: ""}}, "spec": spec})
 }
 
 fn rolling() -> Value {
