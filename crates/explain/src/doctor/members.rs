@@ -16,7 +16,11 @@ const AREA: &str = "members";
 const MISSED: i64 = 3;
 
 pub(super) fn checks(seen: &HubContents) -> Vec<Check> {
-    let all = count(seen.members.len(), "member");
+    let leaving = seen.members.values().filter(|member| member.leaving).count();
+    let mut all = format!("{} joined", count(seen.members.len() - leaving, "member"));
+    if leaving > 0 {
+        all += &format!(", {leaving} leaving");
+    }
     let mut findings = [Vec::new(), Vec::new(), Vec::new()];
     for (name, member) in seen.members.iter().filter(|(_, member)| !member.leaving) {
         let wrong = [joined(name, member), beats(seen, name, member), kept(seen, name)];
@@ -26,7 +30,7 @@ pub(super) fn checks(seen: &HubContents) -> Vec<Check> {
     }
     let [unjoined, silent, without] = findings;
     vec![
-        Check::new(AREA, "joined", format!("{all} joined"), unjoined),
+        Check::new(AREA, "joined", all, unjoined),
         Check::new(AREA, "heartbeats", "every member was heard of in time", silent),
         Check::new(AREA, "places", "each has its namespace and its say on the hub", without),
         clusters(seen),
