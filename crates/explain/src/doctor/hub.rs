@@ -212,5 +212,9 @@ fn readable(seen: &HubContents) -> Check {
     let kinds = seen.unlisted.iter().filter_map(|(kind, why)| unlisted(seen, kind, why));
     let findings = objects.chain(kinds).collect();
     let objects = seen.placements.len() + seen.bindings.len() + seen.works.len() + seen.runs.len();
-    Check::new(AREA, "objects", format!("{} can be read", count(objects, "object")), findings)
+    let says = match objects {
+        0 => "nothing to read yet".to_owned(),
+        some => format!("{} can be read", count(some, "object")),
+    };
+    Check::new(AREA, "objects", says, findings)
 }

@@ -14,13 +14,12 @@ const AREA: &str = "placements";
 
 pub(super) fn checks(seen: &HubContents) -> Vec<Check> {
     let (placements, bindings) = (seen.placements.len(), seen.bindings.len());
+    let in_force = match placements {
+        0 => "no placements yet".to_owned(),
+        some => format!("{} with one policy in force each", count(some, "placement")),
+    };
     vec![
-        Check::new(
-            AREA,
-            "policies",
-            format!("{} with one policy in force each", count(placements, "placement")),
-            policies(seen),
-        ),
+        Check::new(AREA, "policies", in_force, policies(seen)),
         Check::new(
             AREA,
             "versions",

@@ -225,6 +225,16 @@ fn members_that_can_be_asked_must_answer_and_know_their_books() {
 }
 
 #[test]
+fn members_that_are_leaving_are_counted_apart() {
+    let mut seen = hub();
+    let leaving = MemberSeen { leaving: true, ..member(ago(600)) };
+    seen.members = ["m1", "m2"].map(|name| (name.to_owned(), leaving.clone())).into();
+    let checks = examine(&seen).checks;
+    let joined = checks.iter().find(|check| (check.area, check.name) == ("members", "joined"));
+    assert_eq!(joined.map(|check| &*check.says), Some("no members joined, 2 leaving"));
+}
+
+#[test]
 fn whoever_should_let_an_object_go_is_named() {
     let held = |resource: &str, space: Option<&str>, by: &str| {
         let mut seen = hub();
