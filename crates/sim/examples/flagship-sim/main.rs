@@ -278,7 +278,8 @@ fn keep(story: &Story, path: &Path) -> bool {
 }
 
 fn write(path: &Path, text: &str) -> bool {
-    let written = std::fs::write(path, text);
+    let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    let written = folder.and_then(|()| std::fs::write(path, text));
     if let Err(error) = &written {
         say(&format!("{}: {error}", path.display()));
     }

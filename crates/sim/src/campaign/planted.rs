@@ -318,7 +318,8 @@ impl Buggy {
         let found = self.send(Request::get(plain(path)).body(Bytes::new())?).await?;
         let found = found.into_body().collect().await?.to_bytes();
         let mut object: Value = serde_json::from_slice(&found)?;
-        object["status"]["conditions"][0]["message"] = json!(format!("pass {pass}"));
+        let message = object.pointer_mut("/status/conditions/0/message");
+        *message.ok_or("the record is gone")? = json!(format!("pass {pass}"));
         let put = Request::put(path).header(http::header::CONTENT_TYPE, "application/json");
         self.send(put.body(Bytes::from(object.to_string()))?).await.map(drop)
     }

@@ -64,7 +64,7 @@ fn what_broke_a_law_once_breaks_none_any_more() {
 }
 
 /// Planted bugs, and the law that the shrunk story of each breaks.
-const PLANTED: [(&str, &str); 11] = [
+const PLANTED: [(&str, &str); 12] = [
     ("AnyGeneration", "S3"),
     ("DoubleEviction", "S7"),
     ("DroppedEvent", "L1"),
@@ -73,6 +73,7 @@ const PLANTED: [(&str, &str); 11] = [
     ("NoFence", "S11"),
     ("OneSlotTooMany", "S1"),
     ("RecordLast", "S1"),
+    ("RestlessRecord", "S16"),
     ("SnapshotPruned", "S9"),
     ("StaleSuccess", "S12"),
     ("WrongClock", "S5"),
