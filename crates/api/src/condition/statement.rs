@@ -1,8 +1,8 @@
-//! A condition, and what it says apart from when and of which generation.
+//! A condition whose texts can be shared.
 //!
-//! The conditions of a hub's objects are many and say little that differs: a hundred thousand
-//! bindings make a few dozen statements. So a condition only refers to its statement, a copy
-//! refers to the same one, and who keeps many can share equal ones.
+//! A hundred thousand bindings have conditions of the same few types, statuses, reasons and
+//! messages. So these four are one [`Statement`], which copies of a condition share, and which
+//! equal conditions can share, too; generation and time stay in the condition.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -43,7 +43,7 @@ impl Statement {
 }
 
 impl Condition {
-    /// What it says, for those who share it with other conditions.
+    /// Its texts, to exchange them for an equal copy.
     pub fn statement_mut(&mut self) -> &mut Arc<Statement> {
         &mut self.statement
     }
@@ -116,7 +116,7 @@ impl Serialize for Condition {
 mod tests {
     use super::*;
     use crate::condition::{Generation, draft};
-    use flagship_base::shared::Shared;
+    use flagship_base::interner::Interner;
     use jiff::Timestamp;
 
     fn says(message: &str) -> Condition {
@@ -125,8 +125,8 @@ mod tests {
     }
 
     fn share(conditions: &mut [Condition]) {
-        let mut shared = Shared::default();
-        conditions.iter_mut().for_each(|one| shared.share(one.statement_mut()));
+        let mut interner = Interner::default();
+        conditions.iter_mut().for_each(|one| interner.intern(one.statement_mut()));
     }
 
     #[test]

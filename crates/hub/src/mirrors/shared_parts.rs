@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use flagship_api::condition::{Condition, Statement};
 use flagship_api::placement_status::PlacementStatus;
 use flagship_api::snapshot::ClusterDecision;
-use flagship_base::shared::Shared;
+use flagship_base::interner::Interner;
 use flagship_rules::model::{Binding, PolicySnapshot};
 use flagship_rules::work::{Stamp, Work};
 
@@ -18,18 +18,18 @@ pub(super) struct SharedParts(Arc<Mutex<Known>>);
 
 #[derive(Default)]
 struct Known {
-    statements: Shared<Statement>,
-    decisions: Shared<ClusterDecision>,
-    finalizers: Shared<[String]>,
-    stamps: Shared<Stamp>,
+    statements: Interner<Statement>,
+    decisions: Interner<ClusterDecision>,
+    finalizers: Interner<[String]>,
+    stamps: Interner<Stamp>,
 }
 
 impl SharedParts {
     pub fn in_binding(&self, binding: &mut Binding) {
         self.with(|known| {
             known.statements(binding.status.conditions_mut());
-            known.decisions.share(&mut binding.spec.cluster_decision);
-            known.finalizers.share(&mut binding.finalizers);
+            known.decisions.intern(&mut binding.spec.cluster_decision);
+            known.finalizers.intern(&mut binding.finalizers);
         });
     }
 
@@ -39,13 +39,13 @@ impl SharedParts {
 
     pub fn in_policy(&self, policy: &mut PolicySnapshot) {
         let decisions = policy.status.target_clusters.iter_mut();
-        self.with(|known| decisions.for_each(|decision| known.decisions.share(decision)));
+        self.with(|known| decisions.for_each(|decision| known.decisions.intern(decision)));
     }
 
     pub fn in_work(&self, work: &mut Work) {
         self.with(|known| {
             known.statements(work.conditions_mut());
-            known.stamps.share(&mut work.stamp);
+            known.stamps.intern(&mut work.stamp);
         });
     }
 
@@ -56,7 +56,7 @@ impl SharedParts {
 
 impl Known {
     fn statements<'a>(&mut self, conditions: impl Iterator<Item = &'a mut Condition>) {
-        conditions.for_each(|condition| self.statements.share(condition.statement_mut()));
+        conditions.for_each(|condition| self.statements.intern(condition.statement_mut()));
     }
 }
 
