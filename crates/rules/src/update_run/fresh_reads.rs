@@ -36,21 +36,28 @@ pub fn needs_fresh_reads(seen: &Observed, plan: &Plan) -> bool {
     })
 }
 
-/// Whether the plan gives a cluster again what the run's record says it was given, on a
-/// binding that does not bear the run. No status is written before that, which would tell an
-/// outdated record by a conflict: the run may have ended, and the binding be a later one.
+/// Whether the plan needs the run as the server has it, not as a mirror shows it. No status is
+/// written before these writes, which would tell an outdated record by a conflict.
 pub fn needs_current_run(seen: &Observed, plan: &Plan) -> bool {
-    plan.actions.iter().any(|action| {
-        let Action::UpdateBinding(deliver) = action else { return false };
-        let ours = |binding: &&Arc<Binding>| {
-            let run = binding.fence.as_ref().map(|fence| &fence.run);
-            binding.name == deliver.binding && run == Some(&seen.run.uid)
-        };
-        let stages = seen.run.status.stages_status.iter();
-        let mut clusters = stages.flat_map(|stage| &stage.clusters);
-        clusters.any(|cluster| cluster.cluster_name == deliver.cluster && is_started(cluster))
-            && !seen.bindings.iter().any(|binding| ours(&binding))
+    plan.actions.iter().any(|action| match action {
+        // One that is made for a run that is gone would stay for good.
+        Action::CreateApprovalRequest(_) => true,
+        Action::UpdateBinding(deliver) => gives_again(seen, deliver),
+        _ => false,
     })
+}
+
+/// Whether a cluster is given again what the run's record says it was given, on a binding that
+/// does not bear the run: the run may have ended, and the binding be a later one.
+fn gives_again(seen: &Observed, deliver: &UpdateBinding) -> bool {
+    let ours = |binding: &&Arc<Binding>| {
+        let run = binding.fence.as_ref().map(|fence| &fence.run);
+        binding.name == deliver.binding && run == Some(&seen.run.uid)
+    };
+    let stages = seen.run.status.stages_status.iter();
+    let mut clusters = stages.flat_map(|stage| &stage.clusters);
+    clusters.any(|cluster| cluster.cluster_name == deliver.cluster && is_started(cluster))
+        && !seen.bindings.iter().any(|binding| ours(&binding))
 }
 
 /// Whether a cluster is called finished by a binding that another run wrote last: if it was

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use serde_json::json;
 
 use super::fixture::{Fixture, both_scopes, said, strategy};
-use crate::update_run::{DISMISSED_POLL, Waiting};
+use crate::update_run::{DISMISSED_POLL, Waiting, needs_current_run, plan};
 
 /// A run that waits before its only stage.
 fn waiting(mut fixture: Fixture) -> (Fixture, usize) {
@@ -48,6 +48,18 @@ fn nothing_rolls_out_and_no_start_time_before_approval() {
             said(&fixture.approvals[0].conditions, "ApprovalAccepted"),
             "True ApprovalRequestApprovalAccepted: The approval request has been approved and cannot be reverted"
         );
+    });
+}
+
+#[test]
+fn a_request_is_made_only_for_a_run_that_the_server_still_has() {
+    both_scopes(|fixture| {
+        let (mut fixture, run) = waiting(fixture);
+        let seen = fixture.seen(run);
+        assert!(!needs_current_run(&seen, &plan(&seen)), "the request is there");
+        fixture.approvals.clear();
+        let seen = fixture.seen(run);
+        assert!(needs_current_run(&seen, &plan(&seen)), "it is made again");
     });
 }
 
