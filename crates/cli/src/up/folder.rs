@@ -277,6 +277,9 @@ pub fn stop_other(path: &Path) -> anyhow::Result<Option<String>> {
         return Ok(None);
     }
     let pid = pid_in(&mut lock).context("whoever holds the folder has not said who it is")?;
+    if pid == std::process::id().to_string() {
+        bail!("this very process holds {}", path.display());
+    }
     let told = Command::new("kill").args(["-TERM", &pid]).status().context("cannot run kill")?;
     if !told.success() {
         bail!("process {pid} could not be told to stop");
@@ -321,7 +324,7 @@ mod tests {
             format!("a fleet already runs in {} (pid {})", path.display(), std::process::id());
         assert!(refusal.starts_with(&expected), "{refusal}");
         drop(first);
-        Folder::take(&path).unwrap();
+        assert!(once_nobody_starts(|| Folder::take(&path)).is_some());
         fs::remove_dir_all(&path).unwrap();
     }
 
@@ -358,9 +361,17 @@ mod tests {
     fn nothing_is_stopped_where_nothing_runs() {
         let path = scratch("nothing");
         assert_eq!(stop_other(&path).unwrap(), None);
-        drop(Folder::take(&path).unwrap());
-        assert_eq!(stop_other(&path).unwrap(), None);
+        let holder = Folder::take(&path).unwrap();
+        let refusal = stop_other(&path).unwrap_err().to_string();
+        assert_eq!(refusal, format!("this very process holds {}", path.display()));
+        drop(holder);
+        assert_eq!(once_nobody_starts(|| stop_other(&path)), Some(None));
         fs::remove_dir_all(&path).unwrap();
+    }
+
+    /// The lock is also with a process that another test starts, from its fork to its exec.
+    fn once_nobody_starts<T>(attempt: impl FnMut() -> anyhow::Result<T>) -> Option<T> {
+        std::iter::repeat_with(attempt).take(100_000).find_map(Result::ok)
     }
 
     #[test]
@@ -385,9 +396,7 @@ mod tests {
         let holder = Folder::take(&path).unwrap();
         assert!(clear(&path).is_err());
         drop(holder);
-        // A process that another test starts has the lock, too, from its fork to its exec.
-        let cleared = std::iter::repeat_with(|| clear(&path)).take(100_000).find_map(Result::ok);
-        assert_eq!(cleared, Some(true));
+        assert_eq!(once_nobody_starts(|| clear(&path)), Some(true));
         assert!(!path.exists());
     }
 
